@@ -98,6 +98,8 @@ const SMALLEST_STEP = 1.12;
 const MANY_UNDER_WAY = 3;
 const SEARCHES_MIN = 3;
 const CLOSE = 1.08;
+/** Rates this close are one. */
+const SAME = 1.01;
 const KEPT = 0.93;
 const RUN_MS_MIN = 30_000;
 const LONG_RUN_MS = 90_000;
@@ -217,6 +219,8 @@ export class Calibration {
   #trouble: { tries: number; until: number } | null = null;
   #underWay = 0;
   #lastSentAt = Number.NEGATIVE_INFINITY;
+  /** How long after its time the last request was sent: timers are late. */
+  #lateMs = 0;
   /** Of the last ten or so answers, how many were failures: each weighs a tenth less than the next. */
   #failureLevel = 0;
   #end: EndReason | null = null;
@@ -262,6 +266,8 @@ export class Calibration {
   /** Answers of the last cycle before it was refused: what is held must bring more. */
   #cycleAnswers = 0;
   #windowMs = 0;
+  /** It refused, and answered again within seconds. */
+  #hasShortClosures = false;
   /** Refusals are followed by long closures, and no outage was the reason. */
   #closesLong = false;
   /** Rates that were believed are refused later: the host counts over longer than a run. */
@@ -292,8 +298,8 @@ export class Calibration {
   /** What to do now: send a request at a time, or wait for an answer. */
   next(now: number): Step {
     if (this.#end !== null) return { kind: 'done' };
-    const gapMs = this.#gapMs();
-    const pacedAt = Math.max(now, this.#lastSentAt + gapMs, this.#restUntil);
+    if (this.#requests >= this.#requestsMax()) return { kind: 'wait' };
+    const pacedAt = Math.max(now, this.#dueAt(), this.#restUntil);
     if (this.isProbing) {
       if (this.#underWay > 0) return { kind: 'wait' };
       return { kind: 'send', at: Math.max(pacedAt, this.#closure?.until ?? 0, this.#trouble?.until ?? 0) };
@@ -305,6 +311,15 @@ export class Calibration {
     return { kind: 'send', at: pacedAt };
   }
 
+  #refusalsLeft(): number {
+    return this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
+  }
+
+  /** A request that was sent late does not move the next ones, or less would be sent than is tested; the cap holds always. */
+  #dueAt(): number {
+    return this.#lastSentAt + Math.max(this.#gapMs() - this.#lateMs, 1_000 / this.#limits.cap);
+  }
+
   #gapMs(): number {
     return 1_000 / this.#run.rate;
   }
@@ -312,6 +327,9 @@ export class Calibration {
   sent(now: number): void {
     const run = this.#run;
     this.#requests++;
+    const lateMs = now - this.#dueAt();
+    // Later than a whole gap: it waited for something else.
+    this.#lateMs = lateMs > 0 && lateMs < this.#gapMs() ? lateMs : 0;
     this.#underWay++;
     this.#lastSentAt = now;
     if (run.sent === 0) run.firstSentAt = now;
@@ -463,10 +481,11 @@ export class Calibration {
   #onAccepted(now: number): void {
     const run = this.#run;
     const sentRate = ((run.sent - 1) * 1_000) / Math.max(1, run.lastSentAt - run.firstSentAt - run.lostMs);
-    const isOwnLimit = run.purpose === 'climb' && sentRate < (1_000 / this.#gapMs()) * 0.85;
+    const isShort = sentRate < run.rate * 0.85;
+    const isOwnLimit = run.purpose === 'climb' && isShort;
     // Fewer were sent than asked for: what is proven is what was sent. With pauses after refusals, it is what was answered.
     const answeredRate = (run.answered * 1_000) / Math.max(1, now - run.startedAt);
-    const rate = isOwnLimit ? sentRate : run.refused > 0 ? Math.min(run.rate, answeredRate) : run.rate;
+    const rate = isShort ? sentRate : run.refused > 0 ? Math.min(run.rate, answeredRate) : run.rate;
     this.#note('accepted', isOwnLimit ? 'it held; more could not be sent' : 'it held');
     if (run.purpose === 'control') {
       this.#startNext(now);
@@ -480,6 +499,9 @@ export class Calibration {
       this.#outageRefusals += isOutage ? this.#suspectRefusals : 0;
       this.#accepted = this.#accepted.filter((accepted) => accepted.rate <= run.rate);
     }
+    // It held, but brought no more than a lower rate did: to try it again would bring the same.
+    if (run.purpose === 'bisect' && rate <= (this.#proven() ?? 0) * SAME)
+      this.#refusedRate = Math.min(this.#refusedRate ?? run.rate, run.rate);
     this.#baseLatencyMs ??= median(run.latencies);
     this.#stretch.hasHeld = true;
     this.#accepted.push({ rate, ms: now - run.startedAt - run.lostMs });
@@ -509,6 +531,7 @@ export class Calibration {
       closure.lastProbeAt = Math.max(closure.lastProbeAt, closure.askedUntil - 1_000);
     const isLong = closedMs >= LONG_CLOSURE_MS;
     if (isLong) this.#closedMs = closedMs;
+    else this.#hasShortClosures = true;
     if (!closure.isRejected && !isLong) return;
     const { from, answered, isCycle, hasHeld } = this.#stretch;
     this.#stretch = { from: sentAt, answered: 1, isCycle: true, hasHeld: false };
@@ -575,7 +598,7 @@ export class Calibration {
     const { rate } = this.#run;
     const isRound = isUsualLength(this.#askedMs);
     const isTold = this.#askedMs > 0 && !isRound;
-    const window = cycle.closedMs > LONG_RUN_MS && isTold ? windowBehind(this.#history, cycle) : null;
+    const window = isTold ? windowBehind(this.#history, cycle) : null;
     if (window === null && cycle.closedMs > LONG_RUN_MS && !isRound) return false;
     if (window === null && this.#proven() === null) return false;
     this.#closesLong = true;
@@ -594,7 +617,7 @@ export class Calibration {
   #learnFromLast(closure: Closure): void {
     const { from, refused } = closure;
     const isRound = isUsualLength(this.#askedMs);
-    const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
+    const isWindow = this.#askedMs >= LONG_CLOSURE_MS && !isRound;
     const window = isWindow
       ? windowBehind(this.#history, { from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
       : null;
@@ -604,12 +627,26 @@ export class Calibration {
     const isFirst = this.#refusals === refused;
     const isBroken = this.#run.purpose === 'repeat' || this.#run.rate <= proven * 1.001;
     if (!isFirst && !isBroken) return;
+    if (this.#run.purpose === 'hold' && this.#hasShortClosures && !this.#hasMemory) {
+      // It counts within seconds, and this was a little too much.
+      this.#reject(this.#run.rate);
+      if (this.#accepted.length === 0) this.#accepted = [{ rate: this.#run.rate / HOLD_STEP, ms: 0 }];
+      return;
+    }
     const { answered, startedAt, refused: refusedInRun } = this.#run;
     const middle = this.#history.between(from - AVERAGE_MS / 2, from) / AVERAGE_MS;
     // It opened again within the run, and answered for a while: what it answered is what it takes.
     const isThin = refusedInRun > refused && from - startedAt >= CONTROL_MS;
     if (isThin) this.#keepAtMost((answered * 1_000) / (from - startedAt));
-    else this.#keepAtMost(closure.turns >= TURNS_MIN ? takenDuring(closure) / NEAR : middle * 1_000);
+    else if (closure.turns >= TURNS_MIN) this.#keepAtMost(takenDuring(closure) / NEAR);
+    else this.#keepAtMost(Math.min(middle * 1_000, this.#takenSinceRefusal(from) / NEAR));
+  }
+
+  /** What it took from one refusal to the next: a bucket was empty at both. */
+  #takenSinceRefusal(at: number): number {
+    const { isCycle, answered } = this.#stretch;
+    if (!isCycle || answered < ESTIMATE_ANSWERS_MIN) return Number.POSITIVE_INFINITY;
+    return (answered * 1_000) / Math.max(1, at - this.#refusedAt);
   }
 
   #keepAtMost(rate: number): void {
@@ -745,14 +782,12 @@ export class Calibration {
 
   /** One refusal, and those under way with it: what held before is kept then. */
   #affords(rate: number, times = 1): boolean {
-    const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
-    return left >= times * this.#refusalsAt(rate);
+    return this.#refusalsLeft() >= times * this.#refusalsAt(rate);
   }
 
   #step(rate: number): number {
     if (!this.#hasManyUnderWay(rate)) return STEP;
-    const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
-    return left < SEARCHES_MIN * this.#refusalsAt(rate) ? SMALLEST_STEP : SMALL_STEP;
+    return this.#refusalsLeft() < SEARCHES_MIN * this.#refusalsAt(rate) ? SMALLEST_STEP : SMALL_STEP;
   }
 
   /** How many refusals one test of a rate above the limit takes. */
@@ -784,11 +819,11 @@ export class Calibration {
   }
 
   #checkBudgets(): void {
-    if (this.#refusals - this.#outageRefusals >= this.#limits.refusalsMax) {
+    if (this.#refusalsLeft() <= 0) {
       this.#note('cut', 'as many refusals as allowed');
       if (this.#closure && !this.#isOverdue) this.#learnFromLast(this.#closure);
       this.#finish('refusals');
-    } else if (this.#requests >= this.#requestsMax()) {
+    } else if (this.#requests >= this.#requestsMax() && this.#underWay === 0) {
       this.#note('cut', 'as many requests as allowed');
       this.#finish('requests');
     }
@@ -802,8 +837,9 @@ export class Calibration {
 
   #note(verdict: RunEvidence['verdict'], reason: string): void {
     const { purpose, rate, sent, answered, refused, failed, startedAt, lastSentAt } = this.#run;
-    const ms = Math.max(0, lastSentAt - startedAt);
-    this.#evidence.push({ purpose, rate, sent, answered, refused, failed, ms, verdict, reason });
+    const ms = Math.round(Math.max(0, lastSentAt - startedAt));
+    const shown = Number(rate.toPrecision(5));
+    this.#evidence.push({ purpose, rate: shown, sent, answered, refused, failed, ms, verdict, reason });
   }
 
   #finish(end: EndReason): void {

@@ -95,10 +95,60 @@ describe('calibration', () => {
   test('keeps to its budgets of requests and refusals', () => {
     const few = networkOf(openHost('fixed 1 s', 5));
     expect(calibrateHost(few, { requestsMax: 300 })).toMatchObject({ end: 'requests' });
-    expect(few.requests).toBeLessThan(340);
+    expect(few.requests).toBe(300);
+    // Many are under way at once.
+    const slow = networkOf(hostOf(() => ({ ...OK, latencyMs: 2_000 })));
+    expect(calibrateHost(slow, { requestsMax: 40, cap: 50, startRate: 50 })).toMatchObject({
+      end: 'requests',
+      requests: 40,
+    });
+    expect(slow.requests).toBe(40);
     const always: HostAnswer = { ...OK, kind: 'refused' };
     const closed = calibrateHost(networkOf(hostOf(() => always)), { refusalsMax: 5 });
     expect(closed).toMatchObject({ end: 'refusals', rate: null, refusals: 5 });
+  });
+
+  test('sends at the rate that is tested, though timers are late', () => {
+    const calibration = new Calibration(
+      { cap: 100, startRate: 50, parallelMax: 4, requestsMax: null, refusalsMax: 20 },
+      0,
+    );
+    let now = 0;
+    for (let sent = 0; sent < 500; sent++) {
+      const step = calibration.next(now);
+      if (step.kind !== 'send') throw new Error(step.kind);
+      now = Math.max(now, step.at) + 3;
+      calibration.sent(now);
+      calibration.answered(now + 5, now, { kind: 'answered' });
+    }
+    expect(500 / (now / 1_000)).toBeGreaterThan(49.5);
+    expect(500 / (now / 1_000)).toBeLessThanOrEqual(50.5);
+  });
+
+  test('its gaps are never shorter than those of the cap, however late requests were', () => {
+    const calibration = new Calibration(
+      { cap: 50, startRate: 50, parallelMax: 4, requestsMax: null, refusalsMax: 20 },
+      0,
+    );
+    const sent: number[] = [];
+    for (let now = 0; sent.length < 200; ) {
+      const step = calibration.next(now);
+      if (step.kind !== 'send') throw new Error(step.kind);
+      now = Math.max(now, step.at) + (sent.length % 7);
+      calibration.sent(now);
+      calibration.answered(now + 1, now, { kind: 'answered' });
+      sent.push(now);
+    }
+    const gaps = sent.slice(1).map((at, index) => at - sent[index]!);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(20);
+  });
+
+  test('its evidence is in round figures', () => {
+    const { evidence } = calibrateHost(networkOf(openHost('fixed 1 s', 5)));
+    for (const { rate, ms } of evidence) {
+      expect(Number.isInteger(ms)).toBe(true);
+      expect(String(rate).length).toBeLessThan(10);
+    }
   });
 
   test('waits as long as the host asks for', () => {
