@@ -23,7 +23,8 @@ import {
  *   -----------------|----------------------------------------------|--------------------|-------------------------------
  *   climb            | 1.6 × the proven one, or less where many are | climb; hold at cap | control; repeat after a long
  *                    | under way, at most the cap                   |                    | closure: it may be an outage
- *   repeat           | the one that was rejected                    | climb: an outage   | bisect, estimate is known
+ *   repeat           | the one that was rejected                    | climb: an outage;  | bisect, estimate is known;
+ *                    |                                              | done after a hold  | repeat, if out of order
  *   control          | the proven one, for a short time             | bisect             | the proven one was a mistake:
  *                    |                                              |                    | bisect below it
  *   bisect           | between the proven and the refused one       | bisect, until they | control, or bisect
@@ -113,6 +114,10 @@ const CONTROL_REQUESTS_MIN = 5;
 const FORGETTING_MS = 62_000;
 /** A closure of this length is no limit by the second. */
 const LONG_CLOSURE_MS = 4_000;
+/** The longest pause of a host that stays closed after the time that it asked for. */
+const OVERDUE_MS_MAX = 300_000;
+/** Who stays closed for longer than it says so often in a row is a limiter that does not say the truth. */
+const OUTAGES_MAX = 3;
 /** A window ends between two probes: requests at the next rate go on this much longer than it seemed to take. */
 const WINDOW_SLACK = 1.05;
 /**
@@ -201,8 +206,9 @@ interface Cycle {
   /** It began with the end of a closure, and no rate held in it. */
   isWhole: boolean;
   closedMs: number;
-  /** When the closure began, and when the host said that it would end. */
+  /** When the closure began, its last refused request, and when the host said that it would end. */
   from: number;
+  lastProbeAt: number;
   openAt: number;
 }
 
@@ -257,6 +263,10 @@ export class Calibration {
   /** Refusals before that closure, and those that turned out to be of outages: they do not use up what is allowed. */
   #suspectRefusals = 0;
   #outageRefusals = 0;
+  /** Closures in a row that were longer than the host had said. */
+  #outages = 0;
+  /** Of the run that an outage interrupted, where it was to hold a rate; otherwise 0. */
+  #holdMs = 0;
   /** Requests wait at the host: nothing is sent until all are answered. */
   #isDraining = false;
   /** Sums over all cycles in which no rate held, from refusal to refusal: then a bucket is as empty as it was. */
@@ -405,6 +415,9 @@ export class Calibration {
     // The second pause that is asked for decides: while it lasts nothing is sent that the test could count.
     if (verdictOf(run.score) === 'rejected' || run.pauses >= 2) closure.isRejected = true;
     const isProbe = this.#underWay === 0;
+    // It said when it would open, and did not: that is no limiter, and not to be asked as often as one.
+    if (isProbe && this.#isOverdue && retryAfterMs !== null && retryAfterMs >= LONG_CLOSURE_MS)
+      closure.until = Math.max(closure.until, now + Math.min(now - closure.from, OVERDUE_MS_MAX));
     if (isProbe && closure.isRejected && retryAfterMs === null) {
       closure.until = Math.max(closure.until, this.#probeAt(closure, now));
     }
@@ -493,10 +506,16 @@ export class Calibration {
     }
     if (run.purpose === 'repeat') {
       // An outage, or a host that closes for long whatever it counts over. To meet that again must be affordable.
-      this.#refusedRate = this.#wasOverdue || this.#affords(this.#suspected!, 2) ? null : this.#suspected;
+      const isCleared = this.#wasOverdue || this.#affords(this.#suspected!, 2);
+      // What was refused before an outage still is.
+      const refusedBefore =
+        this.#wasOverdue && (this.#refusedRate ?? 0) > run.rate ? this.#refusedRate : null;
+      this.#refusedRate = isCleared ? refusedBefore : this.#suspected;
       // A much lower rate does not show that the higher one was not to blame.
-      const isOutage = this.#refusedRate === null && run.rate * STEP >= this.#suspected!;
-      this.#outageRefusals += isOutage ? this.#suspectRefusals : 0;
+      const isOutage = isCleared && run.rate * STEP >= this.#suspected!;
+      const outageRefusals = this.#outageRefusals + (isOutage ? this.#suspectRefusals : 0);
+      this.#outageRefusals = Math.min(this.#limits.refusalsMax, outageRefusals);
+      this.#outages = 0;
       this.#accepted = this.#accepted.filter((accepted) => accepted.rate <= run.rate);
     }
     // It held, but brought no more than a lower rate did: to try it again would bring the same.
@@ -512,7 +531,9 @@ export class Calibration {
       this.#startNext(now);
       return;
     }
-    if (run.purpose === 'hold' || isOwnLimit) {
+    const isHeld =
+      run.purpose === 'hold' || (run.purpose === 'repeat' && this.#wasOverdue && this.#holdMs > 0);
+    if (isHeld || isOwnLimit) {
       this.#held = { rate, parallel: run.underWayMax };
       this.#finish(isOwnLimit ? 'own-limit' : rate >= this.#limits.cap ? 'cap' : 'held');
       return;
@@ -545,6 +566,7 @@ export class Calibration {
       isWhole: isCycle && !hasHeld,
       closedMs,
       from: closure.from,
+      lastProbeAt: closure.lastProbeAt,
       openAt: closure.from + this.#askedMs,
     };
     this.#lastEarliest = closure.lastProbeAt;
@@ -572,11 +594,14 @@ export class Calibration {
     }
     this.#firstCycle = cycle;
     this.#suspected = rate;
-    this.#suspectMs = Math.max(this.#suspectMs, cycle.closedMs);
     this.#suspectRefusals = this.#run.refused;
     this.#wasOverdue = this.#isOverdue;
-    // Limiters open when they said they would; what goes on refusing is out of order.
-    if (!this.#affords(rate) && !this.#isOverdue && this.#learnAtOnce(cycle)) {
+    if (this.#isOverdue) {
+      this.#repeatAfterOutage(now, cycle);
+      return;
+    }
+    this.#suspectMs = Math.max(this.#suspectMs, cycle.closedMs);
+    if (!this.#affords(rate) && this.#learnAtOnce(cycle)) {
       this.#startNext(now);
       return;
     }
@@ -587,6 +612,15 @@ export class Calibration {
       needMs: Math.max(RUN_MS_MIN, this.#suspectMs * (this.#suspectMs > LONG_WINDOW_MS ? 4 : 2)),
       needAnswers: Math.ceil(Math.min(cycle.answered * 1.2, repeated * REPEAT_SECONDS_MAX)),
     });
+  }
+
+  /** Limiters open when they said they would; what goes on refusing is out of order. The same rate shows whether it was that. */
+  #repeatAfterOutage(now: number, { from, lastProbeAt }: Cycle): void {
+    this.#outages++;
+    const { purpose, needMs } = this.#run;
+    if (purpose !== 'repeat') this.#holdMs = purpose === 'hold' ? needMs : 0;
+    const leastMs = Math.max(RUN_MS_MIN, this.#holdMs, 2 * (lastProbeAt - from));
+    this.#start('repeat', this.#suspected!, now, { needMs: leastMs });
   }
 
   /**
@@ -655,6 +689,11 @@ export class Calibration {
   }
 
   #afterRepeat(now: number, cycle: Cycle, isLong: boolean): void {
+    if (this.#wasOverdue && this.#isOverdue && this.#outages < OUTAGES_MAX) {
+      this.#suspectRefusals += this.#run.refused;
+      this.#repeatAfterOutage(now, cycle);
+      return;
+    }
     this.#closesLong = true;
     this.#reject(Math.min(this.#run.rate, this.#suspected ?? this.#run.rate));
     this.#learnWindow(isLong ? cycle : this.#firstCycle!);

@@ -56,6 +56,16 @@ describe('calibration', () => {
     expect(failing).toMatchObject({ end: 'cap', rate: 8, refusals: 0 });
   });
 
+  test('asks a host ever more seldom that stays closed after the pause it asked for', () => {
+    const isOut = (now: number) => now % 400_000 > 285_000;
+    const refused: HostAnswer = { ...OK, kind: 'refused', retryAfterMs: 10_000 };
+    const network = networkOf(hostOf((now) => (isOut(now) ? refused : OK)));
+    const result = calibrateHost(network, { cap: 3 });
+    expect(result).toMatchObject({ end: 'cap', rate: 3 });
+    // Each outage lasts for almost two minutes.
+    expect(result.refusals).toBeLessThan(7 * Math.ceil(network.now / 400_000));
+  });
+
   test('does not give up a host for the requests that were under way when it failed', () => {
     const slow: HostAnswer = { ...OK, latencyMs: 2_000 };
     const isOut = (now: number) => now > 20_000 && now < 80_000;
