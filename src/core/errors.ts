@@ -9,7 +9,7 @@ export const EXIT_CODES = {
   'dead-letters': { code: 3, doc: 'The job finished, but some tasks are dead letters: see `seine dead`.' },
   breaker: {
     code: 4,
-    doc: 'The circuit breaker stopped the job: see `seine status`, then run `seine resume`.',
+    doc: 'The circuit breaker stopped the job: see `seine status`, then run `seine resume`. Of `seine calibrate`: no rate held.',
   },
   locked: { code: 5, doc: 'Another coordinator is running in this folder.' },
   'failed-check': {

@@ -61,7 +61,7 @@ export function ReceiptPanels({ receipt }: { receipt: Receipt }) {
 function quoteText({ dollars }: NonNullable<Receipt['quote']>, over: number | null): string {
   const compared =
     over === null ? '' : `: ${percent(Math.abs(over))} ${over > 0 ? 'more' : 'less'} was spent`;
-  return `Quoted ${usd(dollars.p50)}, at most ${usd(dollars.p90)}${compared}.`;
+  return `Quoted ${usd(dollars.p50)}, with 90 % certainty within ${usd(dollars.p90)}${compared}.`;
 }
 
 function quantityText(quantity: number): string {

@@ -23,7 +23,8 @@ import {
  *   -----------------|----------------------------------------------|--------------------|-------------------------------
  *   climb            | 1.6 × the proven one, or less where many are | climb; hold at cap | control; repeat after a long
  *                    | under way, at most the cap                   |                    | closure: it may be an outage
- *   repeat           | the one that was rejected                    | climb: an outage   | bisect, estimate is known
+ *   repeat           | the one that was rejected                    | climb: an outage;  | bisect, estimate is known;
+ *                    |                                              | done after a hold  | repeat, if out of order
  *   control          | the proven one, for a short time             | bisect             | the proven one was a mistake:
  *                    |                                              |                    | bisect below it
  *   bisect           | between the proven and the refused one       | bisect, until they | control, or bisect
@@ -98,6 +99,8 @@ const SMALLEST_STEP = 1.12;
 const MANY_UNDER_WAY = 3;
 const SEARCHES_MIN = 3;
 const CLOSE = 1.08;
+/** Rates this close are one. */
+const SAME = 1.01;
 const KEPT = 0.93;
 const RUN_MS_MIN = 30_000;
 const LONG_RUN_MS = 90_000;
@@ -111,6 +114,10 @@ const CONTROL_REQUESTS_MIN = 5;
 const FORGETTING_MS = 62_000;
 /** A closure of this length is no limit by the second. */
 const LONG_CLOSURE_MS = 4_000;
+/** The longest pause of a host that stays closed after the time that it asked for. */
+const OVERDUE_MS_MAX = 300_000;
+/** Who stays closed for longer than it says so often in a row is a limiter that does not say the truth. */
+const OUTAGES_MAX = 3;
 /** A window ends between two probes: requests at the next rate go on this much longer than it seemed to take. */
 const WINDOW_SLACK = 1.05;
 /**
@@ -199,8 +206,9 @@ interface Cycle {
   /** It began with the end of a closure, and no rate held in it. */
   isWhole: boolean;
   closedMs: number;
-  /** When the closure began, and when the host said that it would end. */
+  /** When the closure began, its last refused request, and when the host said that it would end. */
   from: number;
+  lastProbeAt: number;
   openAt: number;
 }
 
@@ -217,6 +225,8 @@ export class Calibration {
   #trouble: { tries: number; until: number } | null = null;
   #underWay = 0;
   #lastSentAt = Number.NEGATIVE_INFINITY;
+  /** How long after its time the last request was sent: timers are late. */
+  #lateMs = 0;
   /** Of the last ten or so answers, how many were failures: each weighs a tenth less than the next. */
   #failureLevel = 0;
   #end: EndReason | null = null;
@@ -253,6 +263,10 @@ export class Calibration {
   /** Refusals before that closure, and those that turned out to be of outages: they do not use up what is allowed. */
   #suspectRefusals = 0;
   #outageRefusals = 0;
+  /** Closures in a row that were longer than the host had said. */
+  #outages = 0;
+  /** Of the run that an outage interrupted, where it was to hold a rate; otherwise 0. */
+  #holdMs = 0;
   /** Requests wait at the host: nothing is sent until all are answered. */
   #isDraining = false;
   /** Sums over all cycles in which no rate held, from refusal to refusal: then a bucket is as empty as it was. */
@@ -262,6 +276,8 @@ export class Calibration {
   /** Answers of the last cycle before it was refused: what is held must bring more. */
   #cycleAnswers = 0;
   #windowMs = 0;
+  /** It refused, and answered again within seconds. */
+  #hasShortClosures = false;
   /** Refusals are followed by long closures, and no outage was the reason. */
   #closesLong = false;
   /** Rates that were believed are refused later: the host counts over longer than a run. */
@@ -292,8 +308,8 @@ export class Calibration {
   /** What to do now: send a request at a time, or wait for an answer. */
   next(now: number): Step {
     if (this.#end !== null) return { kind: 'done' };
-    const gapMs = this.#gapMs();
-    const pacedAt = Math.max(now, this.#lastSentAt + gapMs, this.#restUntil);
+    if (this.#requests >= this.#requestsMax()) return { kind: 'wait' };
+    const pacedAt = Math.max(now, this.#dueAt(), this.#restUntil);
     if (this.isProbing) {
       if (this.#underWay > 0) return { kind: 'wait' };
       return { kind: 'send', at: Math.max(pacedAt, this.#closure?.until ?? 0, this.#trouble?.until ?? 0) };
@@ -305,6 +321,15 @@ export class Calibration {
     return { kind: 'send', at: pacedAt };
   }
 
+  #refusalsLeft(): number {
+    return this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
+  }
+
+  /** A request that was sent late does not move the next ones, or less would be sent than is tested; the cap holds always. */
+  #dueAt(): number {
+    return this.#lastSentAt + Math.max(this.#gapMs() - this.#lateMs, 1_000 / this.#limits.cap);
+  }
+
   #gapMs(): number {
     return 1_000 / this.#run.rate;
   }
@@ -312,6 +337,9 @@ export class Calibration {
   sent(now: number): void {
     const run = this.#run;
     this.#requests++;
+    const lateMs = now - this.#dueAt();
+    // Later than a whole gap: it waited for something else.
+    this.#lateMs = lateMs > 0 && lateMs < this.#gapMs() ? lateMs : 0;
     this.#underWay++;
     this.#lastSentAt = now;
     if (run.sent === 0) run.firstSentAt = now;
@@ -387,6 +415,9 @@ export class Calibration {
     // The second pause that is asked for decides: while it lasts nothing is sent that the test could count.
     if (verdictOf(run.score) === 'rejected' || run.pauses >= 2) closure.isRejected = true;
     const isProbe = this.#underWay === 0;
+    // It said when it would open, and did not: that is no limiter, and not to be asked as often as one.
+    if (isProbe && this.#isOverdue && retryAfterMs !== null && retryAfterMs >= LONG_CLOSURE_MS)
+      closure.until = Math.max(closure.until, now + Math.min(now - closure.from, OVERDUE_MS_MAX));
     if (isProbe && closure.isRejected && retryAfterMs === null) {
       closure.until = Math.max(closure.until, this.#probeAt(closure, now));
     }
@@ -463,10 +494,11 @@ export class Calibration {
   #onAccepted(now: number): void {
     const run = this.#run;
     const sentRate = ((run.sent - 1) * 1_000) / Math.max(1, run.lastSentAt - run.firstSentAt - run.lostMs);
-    const isOwnLimit = run.purpose === 'climb' && sentRate < (1_000 / this.#gapMs()) * 0.85;
+    const isShort = sentRate < run.rate * 0.85;
+    const isOwnLimit = run.purpose === 'climb' && isShort;
     // Fewer were sent than asked for: what is proven is what was sent. With pauses after refusals, it is what was answered.
     const answeredRate = (run.answered * 1_000) / Math.max(1, now - run.startedAt);
-    const rate = isOwnLimit ? sentRate : run.refused > 0 ? Math.min(run.rate, answeredRate) : run.rate;
+    const rate = isShort ? sentRate : run.refused > 0 ? Math.min(run.rate, answeredRate) : run.rate;
     this.#note('accepted', isOwnLimit ? 'it held; more could not be sent' : 'it held');
     if (run.purpose === 'control') {
       this.#startNext(now);
@@ -474,12 +506,21 @@ export class Calibration {
     }
     if (run.purpose === 'repeat') {
       // An outage, or a host that closes for long whatever it counts over. To meet that again must be affordable.
-      this.#refusedRate = this.#wasOverdue || this.#affords(this.#suspected!, 2) ? null : this.#suspected;
+      const isCleared = this.#wasOverdue || this.#affords(this.#suspected!, 2);
+      // What was refused before an outage still is.
+      const refusedBefore =
+        this.#wasOverdue && (this.#refusedRate ?? 0) > run.rate ? this.#refusedRate : null;
+      this.#refusedRate = isCleared ? refusedBefore : this.#suspected;
       // A much lower rate does not show that the higher one was not to blame.
-      const isOutage = this.#refusedRate === null && run.rate * STEP >= this.#suspected!;
-      this.#outageRefusals += isOutage ? this.#suspectRefusals : 0;
+      const isOutage = isCleared && run.rate * STEP >= this.#suspected!;
+      const outageRefusals = this.#outageRefusals + (isOutage ? this.#suspectRefusals : 0);
+      this.#outageRefusals = Math.min(this.#limits.refusalsMax, outageRefusals);
+      this.#outages = 0;
       this.#accepted = this.#accepted.filter((accepted) => accepted.rate <= run.rate);
     }
+    // It held, but brought no more than a lower rate did: to try it again would bring the same.
+    if (run.purpose === 'bisect' && rate <= (this.#proven() ?? 0) * SAME)
+      this.#refusedRate = Math.min(this.#refusedRate ?? run.rate, run.rate);
     this.#baseLatencyMs ??= median(run.latencies);
     this.#stretch.hasHeld = true;
     this.#accepted.push({ rate, ms: now - run.startedAt - run.lostMs });
@@ -490,7 +531,9 @@ export class Calibration {
       this.#startNext(now);
       return;
     }
-    if (run.purpose === 'hold' || isOwnLimit) {
+    const isHeld =
+      run.purpose === 'hold' || (run.purpose === 'repeat' && this.#wasOverdue && this.#holdMs > 0);
+    if (isHeld || isOwnLimit) {
       this.#held = { rate, parallel: run.underWayMax };
       this.#finish(isOwnLimit ? 'own-limit' : rate >= this.#limits.cap ? 'cap' : 'held');
       return;
@@ -509,6 +552,7 @@ export class Calibration {
       closure.lastProbeAt = Math.max(closure.lastProbeAt, closure.askedUntil - 1_000);
     const isLong = closedMs >= LONG_CLOSURE_MS;
     if (isLong) this.#closedMs = closedMs;
+    else this.#hasShortClosures = true;
     if (!closure.isRejected && !isLong) return;
     const { from, answered, isCycle, hasHeld } = this.#stretch;
     this.#stretch = { from: sentAt, answered: 1, isCycle: true, hasHeld: false };
@@ -522,6 +566,7 @@ export class Calibration {
       isWhole: isCycle && !hasHeld,
       closedMs,
       from: closure.from,
+      lastProbeAt: closure.lastProbeAt,
       openAt: closure.from + this.#askedMs,
     };
     this.#lastEarliest = closure.lastProbeAt;
@@ -549,11 +594,14 @@ export class Calibration {
     }
     this.#firstCycle = cycle;
     this.#suspected = rate;
-    this.#suspectMs = Math.max(this.#suspectMs, cycle.closedMs);
     this.#suspectRefusals = this.#run.refused;
     this.#wasOverdue = this.#isOverdue;
-    // Limiters open when they said they would; what goes on refusing is out of order.
-    if (!this.#affords(rate) && !this.#isOverdue && this.#learnAtOnce(cycle)) {
+    if (this.#isOverdue) {
+      this.#repeatAfterOutage(now, cycle);
+      return;
+    }
+    this.#suspectMs = Math.max(this.#suspectMs, cycle.closedMs);
+    if (!this.#affords(rate) && this.#learnAtOnce(cycle)) {
       this.#startNext(now);
       return;
     }
@@ -566,6 +614,15 @@ export class Calibration {
     });
   }
 
+  /** Limiters open when they said they would; what goes on refusing is out of order. The same rate shows whether it was that. */
+  #repeatAfterOutage(now: number, { from, lastProbeAt }: Cycle): void {
+    this.#outages++;
+    const { purpose, needMs } = this.#run;
+    if (purpose !== 'repeat') this.#holdMs = purpose === 'hold' ? needMs : 0;
+    const leastMs = Math.max(RUN_MS_MIN, this.#holdMs, 2 * (lastProbeAt - from));
+    this.#start('repeat', this.#suspected!, now, { needMs: leastMs });
+  }
+
   /**
    * The limit behind a closure, where another refusal is too much to ask for. What held for longer than the host was closed is
    * below the limit. So it is where the host asked for a pause of a round length, which is a penalty and not the rest of a
@@ -575,7 +632,7 @@ export class Calibration {
     const { rate } = this.#run;
     const isRound = isUsualLength(this.#askedMs);
     const isTold = this.#askedMs > 0 && !isRound;
-    const window = cycle.closedMs > LONG_RUN_MS && isTold ? windowBehind(this.#history, cycle) : null;
+    const window = isTold ? windowBehind(this.#history, cycle) : null;
     if (window === null && cycle.closedMs > LONG_RUN_MS && !isRound) return false;
     if (window === null && this.#proven() === null) return false;
     this.#closesLong = true;
@@ -594,7 +651,7 @@ export class Calibration {
   #learnFromLast(closure: Closure): void {
     const { from, refused } = closure;
     const isRound = isUsualLength(this.#askedMs);
-    const isWindow = this.#askedMs > LONG_RUN_MS && !isRound;
+    const isWindow = this.#askedMs >= LONG_CLOSURE_MS && !isRound;
     const window = isWindow
       ? windowBehind(this.#history, { from, openAt: from + this.#askedMs, closedMs: this.#askedMs })
       : null;
@@ -604,12 +661,26 @@ export class Calibration {
     const isFirst = this.#refusals === refused;
     const isBroken = this.#run.purpose === 'repeat' || this.#run.rate <= proven * 1.001;
     if (!isFirst && !isBroken) return;
+    if (this.#run.purpose === 'hold' && this.#hasShortClosures && !this.#hasMemory) {
+      // It counts within seconds, and this was a little too much.
+      this.#reject(this.#run.rate);
+      if (this.#accepted.length === 0) this.#accepted = [{ rate: this.#run.rate / HOLD_STEP, ms: 0 }];
+      return;
+    }
     const { answered, startedAt, refused: refusedInRun } = this.#run;
     const middle = this.#history.between(from - AVERAGE_MS / 2, from) / AVERAGE_MS;
     // It opened again within the run, and answered for a while: what it answered is what it takes.
     const isThin = refusedInRun > refused && from - startedAt >= CONTROL_MS;
     if (isThin) this.#keepAtMost((answered * 1_000) / (from - startedAt));
-    else this.#keepAtMost(closure.turns >= TURNS_MIN ? takenDuring(closure) / NEAR : middle * 1_000);
+    else if (closure.turns >= TURNS_MIN) this.#keepAtMost(takenDuring(closure) / NEAR);
+    else this.#keepAtMost(Math.min(middle * 1_000, this.#takenSinceRefusal(from) / NEAR));
+  }
+
+  /** What it took from one refusal to the next: a bucket was empty at both. */
+  #takenSinceRefusal(at: number): number {
+    const { isCycle, answered } = this.#stretch;
+    if (!isCycle || answered < ESTIMATE_ANSWERS_MIN) return Number.POSITIVE_INFINITY;
+    return (answered * 1_000) / Math.max(1, at - this.#refusedAt);
   }
 
   #keepAtMost(rate: number): void {
@@ -618,6 +689,11 @@ export class Calibration {
   }
 
   #afterRepeat(now: number, cycle: Cycle, isLong: boolean): void {
+    if (this.#wasOverdue && this.#isOverdue && this.#outages < OUTAGES_MAX) {
+      this.#suspectRefusals += this.#run.refused;
+      this.#repeatAfterOutage(now, cycle);
+      return;
+    }
     this.#closesLong = true;
     this.#reject(Math.min(this.#run.rate, this.#suspected ?? this.#run.rate));
     this.#learnWindow(isLong ? cycle : this.#firstCycle!);
@@ -745,14 +821,12 @@ export class Calibration {
 
   /** One refusal, and those under way with it: what held before is kept then. */
   #affords(rate: number, times = 1): boolean {
-    const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
-    return left >= times * this.#refusalsAt(rate);
+    return this.#refusalsLeft() >= times * this.#refusalsAt(rate);
   }
 
   #step(rate: number): number {
     if (!this.#hasManyUnderWay(rate)) return STEP;
-    const left = this.#limits.refusalsMax - this.#refusals + this.#outageRefusals;
-    return left < SEARCHES_MIN * this.#refusalsAt(rate) ? SMALLEST_STEP : SMALL_STEP;
+    return this.#refusalsLeft() < SEARCHES_MIN * this.#refusalsAt(rate) ? SMALLEST_STEP : SMALL_STEP;
   }
 
   /** How many refusals one test of a rate above the limit takes. */
@@ -784,11 +858,11 @@ export class Calibration {
   }
 
   #checkBudgets(): void {
-    if (this.#refusals - this.#outageRefusals >= this.#limits.refusalsMax) {
+    if (this.#refusalsLeft() <= 0) {
       this.#note('cut', 'as many refusals as allowed');
       if (this.#closure && !this.#isOverdue) this.#learnFromLast(this.#closure);
       this.#finish('refusals');
-    } else if (this.#requests >= this.#requestsMax()) {
+    } else if (this.#requests >= this.#requestsMax() && this.#underWay === 0) {
       this.#note('cut', 'as many requests as allowed');
       this.#finish('requests');
     }
@@ -802,8 +876,9 @@ export class Calibration {
 
   #note(verdict: RunEvidence['verdict'], reason: string): void {
     const { purpose, rate, sent, answered, refused, failed, startedAt, lastSentAt } = this.#run;
-    const ms = Math.max(0, lastSentAt - startedAt);
-    this.#evidence.push({ purpose, rate, sent, answered, refused, failed, ms, verdict, reason });
+    const ms = Math.round(Math.max(0, lastSentAt - startedAt));
+    const shown = Number(rate.toPrecision(5));
+    this.#evidence.push({ purpose, rate: shown, sent, answered, refused, failed, ms, verdict, reason });
   }
 
   #finish(end: EndReason): void {

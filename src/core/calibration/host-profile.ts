@@ -100,6 +100,12 @@ export function isExpired(pace: HostPace | null, now: number): boolean {
   return pace?.knownUntil !== undefined && pace.knownUntil <= now;
 }
 
+/** A calibration that ended before any rate held says nothing against one that did. Only refusals do. */
+export function replacesProfile(profile: HostProfile, known: HostProfile | null, now: number): boolean {
+  if (known === null || known.rate === null || known.expiresAt <= now) return true;
+  return profile.rate !== null || profile.end === 'refusals';
+}
+
 /** Where nothing is known of a host, its calibration begins here, or at half of what the job allows. */
 const START_RATE = 1;
 const START_SHARE = 0.5;

@@ -50,7 +50,7 @@ export function drawProfile(profile: HostProfile): string {
     ),
     text(
       [(LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16],
-      'requests per second',
+      'requests per second; a line is the 95 % interval of the share that was refused',
       'text-anchor="middle" fill="#555"',
     ),
     ...points.map((point) => {

@@ -121,6 +121,28 @@ test('without a terminal there is a line for each rate, and then the result', as
   expect(stdout).toContain('2 requests, 0 refusals');
 });
 
+test('a calibration that ends before a rate held does not replace one that found a rate', async () => {
+  const store = openSqliteStore(join(folder.dir, 'state', 'seine.db'));
+  const now = Date.now();
+  await store.hosts.saveProfile(
+    {
+      ...{ host, rate: 7, parallel: 1, batchSize: 100, timeoutMs: 3_000, batchTimeoutMs: 60_000 },
+      ...{ requests: 900, refusals: 4, refusedRate: 8, windowMs: 0, end: 'held', evidence: [] },
+      ...{ measuredAt: now, expiresAt: now + 86_400_000 },
+    },
+    null,
+  );
+  await store.close();
+  const { code, stdout } = await seine(
+    ...['calibrate', host, '--allow-private', '--max-requests', '1', '--rate', '2'],
+  );
+  expect(code).toBe(4);
+  expect(stdout).toContain('1 request, 0 refusals');
+  expect(stdout).toContain('later runs go on with 7/s');
+  const listed = JSON.parse((await seine('hosts', '--json')).stdout);
+  expect(listed.calibration).toMatchObject({ rate: 7, refusals: 4 });
+});
+
 test('a job with proxies, and nothing at all, are refused with the reason', async () => {
   const job = join(folder.dir, 'proxied.json');
   const pools = { a: { from: { list: ['http://127.0.0.1:9'] } } };

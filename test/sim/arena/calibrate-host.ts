@@ -15,11 +15,19 @@ export function calibrateHost(network: Network, limits: Partial<CalibrationLimit
     { cap: CAP, startRate: 1, parallelMax: 1_000, requestsMax: null, refusalsMax: 20, ...limits },
     network.now,
   );
+  let due = Number.NaN;
+  let firesAt = 0;
+  const timer = (at: number) => {
+    // The same timer, when an answer came first.
+    if (at !== due) firesAt = at + network.lateMs();
+    due = at;
+    return firesAt;
+  };
   while (true) {
     const step = calibration.next(network.now);
     if (step.kind === 'done') return calibration.result();
     if (step.kind === 'wait') network.runUntil(Number.POSITIVE_INFINITY, true);
-    else if (step.at > network.now) network.runUntil(step.at, true);
+    else if (step.at > network.now) network.runUntil(Math.max(step.at, timer(step.at)), true);
     else {
       calibration.sent(network.now);
       network.send((answer, sentAt) => calibration.answered(network.now, sentAt, read(answer)));

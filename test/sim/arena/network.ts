@@ -1,4 +1,6 @@
-import type { ArenaHost, HostAnswer, Random } from './hosts.ts';
+import { type ArenaHost, type HostAnswer, type Random, randomOf } from './hosts.ts';
+
+const LATENESS_SEED = 1;
 
 /** Requests on virtual time: each arrives a little later than it was sent, and its answer comes after the host's latency. */
 export class Network {
@@ -9,6 +11,7 @@ export class Network {
   refusals = 0;
   readonly #host: ArenaHost;
   readonly #random: Random;
+  readonly #lateness = randomOf(LATENESS_SEED);
   readonly #events = new EventQueue();
   #underWay = 0;
 
@@ -19,6 +22,11 @@ export class Network {
 
   get limitNow(): number {
     return this.#host.limitAt(this.now);
+  }
+
+  /** How late a timer fires: up to two milliseconds, and now and then more, because the machine is busy. */
+  lateMs(): number {
+    return this.#lateness() * (this.#lateness() < 0.01 ? 30 : 2);
   }
 
   send(onAnswer: (answer: HostAnswer, sentAt: number) => void): void {

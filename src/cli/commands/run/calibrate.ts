@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { openAddedSources } from '../../../app/app.ts';
 import { type Folder, openFolder } from '../../../app/folder.ts';
 import { openWorkerTools } from '../../../app/worker-app.ts';
-import { type HostProfile, paceOfProfile } from '../../../core/calibration/host-profile.ts';
+import { type HostProfile, paceOfProfile, replacesProfile } from '../../../core/calibration/host-profile.ts';
 import { drawProfile } from '../../../core/calibration/picture.ts';
 import { type ExitName, SeineError } from '../../../core/errors.ts';
 import { PRIVATE_FOLDER } from '../../../core/file-modes.ts';
@@ -12,7 +12,7 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import { normalizeUrl } from '../../../core/url/url.ts';
 import { completeSpec } from '../../../job-file/parse-job.ts';
 import type { HostLogText, Job } from '../../../ports/store.ts';
-import { formatCount } from '../../../tui/format.ts';
+import { formatAmount, formatCount } from '../../../tui/format.ts';
 import { type CalibrationProgress, calibrate } from '../../../tune/calibrate.ts';
 import { systemClock } from '../../../worker/batch/system-clock.ts';
 import { compileJob } from '../../../worker/compile-job.ts';
@@ -26,6 +26,8 @@ const URLS_PER_HOST = 200;
 const HOSTS_MAX = 5;
 const ROWS_MAX = 20_000;
 const REFUSALS_MAX = 20;
+/** Those that were noted last: each takes minutes. */
+const PROFILES_MAX = 10_000;
 
 /** Finds out which rate the hosts of a job take. */
 export const calibrateCommand: Command = async (context) => {
@@ -86,16 +88,23 @@ async function calibrateHosts(
         clock: systemClock,
         onProgress: progressLines(context),
       });
-      await folder.store.hosts.saveProfile(profile, paceOfProfile(profile));
+      const earlier = await profileOfHost(folder, host);
+      const isKept = replacesProfile(profile, earlier, profile.measuredAt);
+      if (isKept) await folder.store.hosts.saveProfile(profile, paceOfProfile(profile));
       if (spec.politeness.log) await folder.store.hosts.appendLogs([logOf(profile)]);
       const picture = writePicture(folder, profile);
-      show(context, profile, picture);
+      show(context, profile, { picture, usedInstead: isKept ? null : earlier });
       failed ||= profile.rate === null;
     }
     return failed ? 'breaker' : 'success';
   } finally {
     await tools.close();
   }
+}
+
+async function profileOfHost(folder: Folder, host: string): Promise<HostProfile | null> {
+  const profiles = await folder.store.hosts.profiles(PROFILES_MAX);
+  return profiles.find((profile) => profile.host === host) ?? null;
 }
 
 /** Its requests are in the log of the host, too. */
@@ -166,7 +175,7 @@ function progressLines({ json, stderr }: Context): (progress: CalibrationProgres
   return ({ host, purpose, rate, requests, refusals, isProbing }) => {
     if (json) return;
     const doing = isProbing ? 'waits until the host answers again' : `${WORDS[purpose]} ${shortRate(rate)}/s`;
-    const line = `${host}: ${doing}, ${formatCount(requests)} requests, ${refusals} refusals`;
+    const line = `${host}: ${doing}, ${formatAmount(requests, 'request')}, ${formatAmount(refusals, 'refusal')}`;
     if (stderr.isTTY) stderr.write(`\r\u001b[2K${line}`);
     else if (doing !== written || systemClock.now() - writtenAt >= LINES_MS) {
       print(stderr, `${line}\n`);
@@ -199,7 +208,11 @@ function isGuess({ end }: HostProfile): boolean {
   return end === 'refusals' || end === 'requests';
 }
 
-function show(context: Context, profile: HostProfile, picture: string): void {
+function show(
+  context: Context,
+  profile: HostProfile,
+  { picture, usedInstead }: { picture: string; usedInstead: HostProfile | null },
+): void {
   const { host, rate, parallel, batchSize, timeoutMs, batchTimeoutMs, requests, refusals, evidence } =
     profile;
   if (context.json) {
@@ -214,10 +227,10 @@ function show(context: Context, profile: HostProfile, picture: string): void {
   if (context.stderr.isTTY) context.stderr.write('\r\u001b[2K');
   const lines = [
     `${host}: ${rate === null ? 'no rate held' : `${shortRate(rate)} requests per second`} (${ENDS[profile.end]}${rate !== null && isGuess(profile) ? ': a cautious guess' : ''})`,
-    `  ${formatCount(requests)} requests, ${refusals} refusals${profile.windowMs > 0 ? `, counted over ${Math.round(profile.windowMs / 1_000)} s` : ''}`,
+    `  ${formatAmount(requests, 'request')}, ${formatAmount(refusals, 'refusal')}${profile.windowMs > 0 ? `, counted over ${Math.round(profile.windowMs / 1_000)} s` : ''}`,
     `  parallel ${parallel}, batch size ${batchSize}${timeoutMs === null ? '' : `, timeout of a task ${timeoutMs} ms, of a batch or function ${batchTimeoutMs} ms`}`,
     rate === null
-      ? `  later runs use nothing of it; picture: ${picture}`
+      ? `  ${usedInstead === null ? 'later runs use nothing of it' : `later runs go on with ${shortRate(usedInstead.rate ?? 0)}/s, measured ${new Date(usedInstead.measuredAt).toISOString()}`}; picture: ${picture}`
       : `  used by later runs until ${new Date(profile.expiresAt).toISOString()}; picture: ${picture}`,
   ];
   print(context.stdout, `${lines.join('\n')}\n`);

@@ -29,13 +29,20 @@ test.each([
     1_572_963,
   ],
   ['a rate that is refused at once for what was sent before is tried again', 'sliding 1 min', 488_060],
-  ['a rate is not raised when its refusals may be more than are left', 'fixed 10 s', 20_839],
+  ['a rate is not raised when its refusals may be more than are left', 'random 1 % 503', 30_267],
   ['a rate is held for two windows, so that one of them is counted whole', 'fixed 1 min', 1_878_805],
   ['what held for two windows is kept, whatever one cycle says', 'fixed 10 s', 844_419],
   [
     'a sliding window takes as much as leaves it, which is not what it takes for ever',
     'sliding 10 min',
     1_941_245,
+  ],
+  ['timers that are late do not make less of a rate than is noted', 'sliding 1 s', 30_140],
+  ['a rate that brings no more than a lower one is not tried again and again', 'bucket of 1 s', 30_123],
+  [
+    'the last refusals of a host that counts by the second are not taken for a long window',
+    'fixed 1 s',
+    30_066,
   ],
 ])('%s', (_, kind, seed) => {
   const { kept, refusals } = compete(kind, seed, true);

@@ -56,6 +56,16 @@ describe('calibration', () => {
     expect(failing).toMatchObject({ end: 'cap', rate: 8, refusals: 0 });
   });
 
+  test('asks a host ever more seldom that stays closed after the pause it asked for', () => {
+    const isOut = (now: number) => now % 400_000 > 285_000;
+    const refused: HostAnswer = { ...OK, kind: 'refused', retryAfterMs: 10_000 };
+    const network = networkOf(hostOf((now) => (isOut(now) ? refused : OK)));
+    const result = calibrateHost(network, { cap: 3 });
+    expect(result).toMatchObject({ end: 'cap', rate: 3 });
+    // Each outage lasts for almost two minutes.
+    expect(result.refusals).toBeLessThan(7 * Math.ceil(network.now / 400_000));
+  });
+
   test('does not give up a host for the requests that were under way when it failed', () => {
     const slow: HostAnswer = { ...OK, latencyMs: 2_000 };
     const isOut = (now: number) => now > 20_000 && now < 80_000;
@@ -95,10 +105,60 @@ describe('calibration', () => {
   test('keeps to its budgets of requests and refusals', () => {
     const few = networkOf(openHost('fixed 1 s', 5));
     expect(calibrateHost(few, { requestsMax: 300 })).toMatchObject({ end: 'requests' });
-    expect(few.requests).toBeLessThan(340);
+    expect(few.requests).toBe(300);
+    // Many are under way at once.
+    const slow = networkOf(hostOf(() => ({ ...OK, latencyMs: 2_000 })));
+    expect(calibrateHost(slow, { requestsMax: 40, cap: 50, startRate: 50 })).toMatchObject({
+      end: 'requests',
+      requests: 40,
+    });
+    expect(slow.requests).toBe(40);
     const always: HostAnswer = { ...OK, kind: 'refused' };
     const closed = calibrateHost(networkOf(hostOf(() => always)), { refusalsMax: 5 });
     expect(closed).toMatchObject({ end: 'refusals', rate: null, refusals: 5 });
+  });
+
+  test('sends at the rate that is tested, though timers are late', () => {
+    const calibration = new Calibration(
+      { cap: 100, startRate: 50, parallelMax: 4, requestsMax: null, refusalsMax: 20 },
+      0,
+    );
+    let now = 0;
+    for (let sent = 0; sent < 500; sent++) {
+      const step = calibration.next(now);
+      if (step.kind !== 'send') throw new Error(step.kind);
+      now = Math.max(now, step.at) + 3;
+      calibration.sent(now);
+      calibration.answered(now + 5, now, { kind: 'answered' });
+    }
+    expect(500 / (now / 1_000)).toBeGreaterThan(49.5);
+    expect(500 / (now / 1_000)).toBeLessThanOrEqual(50.5);
+  });
+
+  test('its gaps are never shorter than those of the cap, however late requests were', () => {
+    const calibration = new Calibration(
+      { cap: 50, startRate: 50, parallelMax: 4, requestsMax: null, refusalsMax: 20 },
+      0,
+    );
+    const sent: number[] = [];
+    for (let now = 0; sent.length < 200; ) {
+      const step = calibration.next(now);
+      if (step.kind !== 'send') throw new Error(step.kind);
+      now = Math.max(now, step.at) + (sent.length % 7);
+      calibration.sent(now);
+      calibration.answered(now + 1, now, { kind: 'answered' });
+      sent.push(now);
+    }
+    const gaps = sent.slice(1).map((at, index) => at - sent[index]!);
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(20);
+  });
+
+  test('its evidence is in round figures', () => {
+    const { evidence } = calibrateHost(networkOf(openHost('fixed 1 s', 5)));
+    for (const { rate, ms } of evidence) {
+      expect(Number.isInteger(ms)).toBe(true);
+      expect(String(rate).length).toBeLessThan(10);
+    }
   });
 
   test('waits as long as the host asks for', () => {
