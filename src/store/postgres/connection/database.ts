@@ -6,6 +6,8 @@ import { isAftermath, toSeineError, troubleOf } from './failures.ts';
 
 interface DatabaseOptions extends ConnectionOptions {
   connections: number;
+  /** Of the first connection: rows that every transaction changes are this process's own from there on. */
+  firstShard?(): number;
   /** How long a database that does not answer is waited for. */
   patienceMs: number;
   logger: Logger;
@@ -13,7 +15,7 @@ interface DatabaseOptions extends ConnectionOptions {
 
 /** Statements inside one transaction. */
 export interface Transaction {
-  /** Which of the connections: rows that every transaction changes are kept apart by it. */
+  /** Which of the connections of all coordinators: rows that every transaction changes are kept apart by it. */
   readonly shard: number;
   /** Several may be under way: they are done in the order in which they were sent. */
   run<T = unknown>(text: string, ...values: unknown[]): Promise<T[]>;
@@ -84,7 +86,7 @@ export class Database {
       keep(begin(connection, id, timeoutMs));
       try {
         const result = await work({
-          shard: connection.index,
+          shard: (this.#options.firstShard?.() ?? 0) + connection.index,
           run: (text, ...values) => connection.run(text, values, timeoutMs),
           finally: keep,
           afterCommit: (each) => after.push(each),

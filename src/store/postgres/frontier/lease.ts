@@ -25,7 +25,7 @@ export async function leaseInTransaction(
     tx.run<{ id: number }>(NEXT_IDS, request.batches.length),
   );
   const health = new Map(hosts.map((host) => [host.id, healthOf(host)]));
-  const nextAts = new Map(hosts.filter(({ free }) => free).map(({ id, next_at: nextAt }) => [id, nextAt]));
+  const nextAts = new Map(hosts.map(({ id, next_at: nextAt }) => [id, nextAt]));
   const isFree = ({ hostId, startAt }: Grant) =>
     nextAts.has(hostId) && (startAt === undefined || nextAts.get(hostId)! <= startAt);
   const wanted = [...counts.keys()].filter((hostId) => nextAts.has(hostId));
@@ -227,7 +227,6 @@ interface HostedColumns extends ReadyColumns {
 interface HostRow {
   id: number;
   next_at: number;
-  free: boolean;
   crawl_delay_ms: number | null;
   failures_in_row: number;
   rests: number;
@@ -237,11 +236,13 @@ interface HostRow {
   reached_at: number | null;
 }
 
-/** A host is free when no coordinator has batches out for it, or only this one, or one that is gone. */
+/**
+ * A host is free when no coordinator has batches out for it, or only this one, or one that is gone. The others are not
+ * locked: whoever has them settles meanwhile.
+ */
 const LOCK_HOSTS = `
-  SELECT id, next_at, crawl_delay_ms, failures_in_row, rests, pace, ban, reached_at,
-    holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')} AS free
-  FROM hosts WHERE id = ANY($1::bigint[]) ORDER BY id FOR UPDATE`;
+  SELECT id, next_at, crawl_delay_ms, failures_in_row, rests, pace, ban, reached_at FROM hosts
+  WHERE id = ANY($1::bigint[]) AND (holds = 0 OR holder = $2 OR NOT ${ALIVE('hosts.holder')}) ORDER BY id FOR UPDATE`;
 
 const NEXT_IDS = "SELECT nextval('batch_ids') AS id FROM generate_series(1, $1::integer)";
 

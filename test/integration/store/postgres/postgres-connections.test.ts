@@ -113,8 +113,8 @@ describe('connections to PostgreSQL', () => {
       return waiting;
     };
     expect(await waitingWhile(half, 4)).toBe(4);
-    store.expectBatches?.(40);
-    expect(await waitingWhile(batches, 12)).toBe(12);
+    store.expectBatches?.(20);
+    expect(await waitingWhile(batches, 7)).toBe(7);
     store.expectBatches?.(1_000_000);
     store.expectBatches?.(1);
     await waitForConnections(4);

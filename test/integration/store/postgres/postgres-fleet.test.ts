@@ -90,6 +90,26 @@ describe('hosts are shared out', () => {
     await expectBalance(one, job);
   });
 
+  test('whoever plans a host of another does not wait for it, and keeps nobody from it', async () => {
+    const [a, b] = [await hostId(one, 'a.example'), await hostId(one, 'b.example')];
+    await lease(one, a, T0);
+    await lease(two, b, T0);
+    // As a report of the first one has both while it is written: its host, and the counters of its connection.
+    const writing = new pg.Client({ connectionString: server.url });
+    await writing.connect();
+    const schema = new URL(url).searchParams.get('schema')!;
+    await writing.query(`SET search_path = ${schema}`);
+    await writing.query('BEGIN');
+    await writing.query('SELECT 1 FROM hosts WHERE id = $1 FOR UPDATE', [a]);
+    await writing.query(`SELECT 1 FROM counters WHERE shard = (SELECT min(shard) FROM counters) FOR UPDATE`);
+    const grants = [a, b].map((id) => ({ hostId: id, count: 1, nextAt: T0 }));
+    const [batch] = await two.frontier.lease(job.id, { batches: [{ grants, leaseMs: 60_000 }], now: T0 });
+    expect(batch!.tasks.map(({ url: at }) => at)).toEqual([`${B}/2`]);
+    await writing.query('COMMIT');
+    await writing.end();
+    await expectBalance(one, job);
+  });
+
   test('also between jobs', async () => {
     const other = await createJob(two, 'other');
     await enqueue(two, other, tasksOf(`${A}/9`));
