@@ -252,7 +252,7 @@ function report(figures: Figures): string {
     '',
     `Watching takes ${watchingOf(pairs).toFixed(1)} ms of CPU in a second, a crawl without a limit ${fast.toFixed(0)} ms: ${percent(cost.watching)}.`,
     '',
-    '| CPU ms in a second at 20 pages/s, nobody looks | dashboard open, metrics each 5 s | more |',
+    '| CPU ms in a second at 20 pages/s, unobserved | dashboard open, metrics each 5 s | more |',
     '|--:|--:|--:|',
     ...pairs.map(
       ({ alone, watched }) =>

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Pages of a list. Columns besides the URL travel along as `meta`.
+# Pages of a list. Columns besides the URL become `meta`.
 set -eu
 shop=${JOB_SHOP_URL:-http://127.0.0.1:8080/}
 list=$(mktemp -d)/pages.csv

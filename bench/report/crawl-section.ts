@@ -31,7 +31,7 @@ ${tables(data)}${verdictTable(verdicts)}
 - Versions: ${versions.join(' · ')}.
 - ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after one check round, medians. ${noiseText(data.rows)}
 - \`pages/s\` is taken from the start of the crawl to its end, \`pages/s with start\` from the start of the process to its exit. CPU is that of the whole process, start included. Memory is the highest resident sum of the process tree in any round.
-- In the check round the origin logs each request, so that nobody is credited with a page it did not fetch.
+- In the check round the origin logs each request, so that no crawler is credited with a page it did not fetch.
 - spider-rs has no selectors. The bars compare with its best figure, links only, in both modes; the row below hands each page to JavaScript.
 - Crawlee gets fewer pages, see the table, so that a run stays short. Its CPU per page falls as it warms up, so a longer run may favour it: \`--crawlee-pages\`.
 - Again: \`npm run bench -- crawl\`, raw figures in \`bench/results/latest.json\`. \`npm run bench -- history crawl.seine\` shows how they moved from run to run.${

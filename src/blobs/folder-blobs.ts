@@ -34,7 +34,7 @@ interface FolderBlobsOptions {
 
 export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
   await orExplain(mkdir(dir, { recursive: true, mode: PRIVATE_FOLDER }), dir);
-  const inFolder = folderKeeper();
+  const inFolder = folderMaker();
   const pace = new DiskPace();
   const readPace = new DiskPace();
 
@@ -128,7 +128,7 @@ async function sweep(
 }
 
 /** Does something with the folder of a path in place; remembers folders, so that mkdir is not called per blob. */
-function folderKeeper() {
+function folderMaker() {
   const known = new Set<string>();
   return async <T>(path: string, action: () => Promise<T>): Promise<T> => {
     const folder = dirname(path);

@@ -36,7 +36,7 @@ export function makeReadSecret(settings: SecretSettings): ReadSecret {
       const value = env[ref.env];
       if (value === undefined || value.trim() === '')
         throw new SeineError(`the environment variable ${ref.env} is not set`, {
-          hint: 'the job reads a secret from it',
+          hint: 'correct its path in the job or the option',
         });
       return value;
     }
@@ -94,7 +94,7 @@ async function readSecretFile(path: string): Promise<string> {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown';
     throw new SeineError(`cannot read the secret ${path} (${code})`, {
-      hint: 'the job reads a secret from it',
+      hint: 'correct its path in the job or the option',
     });
   }
   if (text.length > SECRET_BYTES_MAX) throw new SeineError(`the secret ${path} is too large`);

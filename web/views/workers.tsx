@@ -64,7 +64,7 @@ export function WorkersView() {
       {gone.length > 0 ? (
         <details class="more">
           <summary>
-            {count(gone.length)} that {gone.length === 1 ? 'has' : 'have'} ended
+            {count(gone.length)} {gone.length === 1 ? 'worker has' : 'workers have'} ended
           </summary>
           <WorkerTable workers={gone} onDrain={setDrained} />
         </details>

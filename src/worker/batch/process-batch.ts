@@ -20,7 +20,7 @@ import { BatchProxies } from '../request/batch-proxies.ts';
 import { type BatchCookies, openBatchCookies } from '../request/cookies.ts';
 import { type SendContext, withSecretHeaders } from '../request/send.ts';
 import { failed } from '../request/visit.ts';
-import { type Archive, keepNothing, openArchive, pageKeeper } from '../storage/archive.ts';
+import { type Archive, keepNothing, openArchive, pageArchiver } from '../storage/archive.ts';
 import { Deadline } from './deadline.ts';
 import { HostQueue } from './host-queue.ts';
 import type { Lateness } from './pace.ts';
@@ -231,7 +231,7 @@ class BatchRun {
       clock,
       ...(random ? { random } : {}),
       signal: this.deadline.signal,
-      keep: kept ? pageKeeper((date) => this.#openArchive(date), kept) : keepNothing,
+      keep: kept ? pageArchiver((date) => this.#openArchive(date), kept) : keepNothing,
       blobs: this.#tools.blobs,
       media: { put: (item: Parameters<MediaWriter['put']>[0]) => this.#openMediaWriter().put(item) },
       codeOf: (taskId: number, name: string) =>

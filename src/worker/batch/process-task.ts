@@ -18,7 +18,7 @@ import { headerOf, Page } from '../page/page.ts';
 import { type Permissions, permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { isBlankRecord } from '../records/read-records.ts';
 import { failed, snapshotOf, visit } from '../request/visit.ts';
-import { keepNothing, type PageKeeper } from '../storage/archive.ts';
+import { keepNothing, type PageArchiver } from '../storage/archive.ts';
 import {
   type NamedShot,
   nameShots,
@@ -327,7 +327,7 @@ const NOTHING: ReadResult = { drafts: [], values: [], quality: null };
 
 function store(
   task: BatchTask,
-  keep: PageKeeper,
+  keep: PageArchiver,
   response: FetchResponse,
   about: Pick<StoredPage, 'contentType' | 'route' | 'robotsTags'> & { trace: Trace },
 ): StoredPage {

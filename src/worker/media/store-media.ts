@@ -10,13 +10,13 @@ import type { CompiledRoute } from '../job/compiled-job.ts';
 import { headerOf, Page } from '../page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { failed, type VisitContext, visit } from '../request/visit.ts';
-import type { PageKeeper } from '../storage/archive.ts';
+import type { PageArchiver } from '../storage/archive.ts';
 import { MEDIA_BUFFER_BYTES, MediaIntake, type Received, UnwantedType } from './media-intake.ts';
 import type { MediaWriter } from './media-writer.ts';
 
 export interface MediaContext extends VisitContext {
   /** For the archive: redirects on the way to an object. */
-  keep: PageKeeper;
+  keep: PageArchiver;
   blobs: Blobs;
   media: Pick<MediaWriter, 'put'>;
   /** Something could not be stored: no fault of the site or the task. */

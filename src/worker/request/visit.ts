@@ -9,7 +9,7 @@ import { normalizeUrl } from '../../core/url/url.ts';
 import type { Clock, Random } from '../../ports/ambient.ts';
 import type { FetchRequest, FetchResponse } from '../../ports/fetcher.ts';
 import { headerOf } from '../page/page.ts';
-import type { PageKeeper } from '../storage/archive.ts';
+import type { PageArchiver } from '../storage/archive.ts';
 import type { Snapshot } from '../storage/screenshots.ts';
 import { type SendContext, sendBy } from './send.ts';
 
@@ -28,7 +28,7 @@ export interface VisitContext extends SendContext {
   /** Less than the job gives a request, where it is known how long those of the host take. */
   timeoutMs?: number | undefined;
   /** Absent for requests that are not of a task. */
-  keep?: Pick<PageKeeper, 'errors'>;
+  keep?: Pick<PageArchiver, 'errors'>;
 }
 
 /** `over`: the outcome is known without looking at a body. `answer`: what the archive may keep of it. */

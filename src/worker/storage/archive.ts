@@ -295,7 +295,7 @@ export class ArchiveOutput {
 }
 
 /** Puts what was fetched into the batch's archive. Synchronous, see `process-batch`. */
-export interface PageKeeper {
+export interface PageArchiver {
   /** Null when the job keeps no pages. */
   page(url: string, response: FetchResponse, at: number, sha256: string): StoredPage['archive'];
   /** Notes that the page is the same as at the last visit, where the archive has that and its bytes are the same. */
@@ -304,13 +304,13 @@ export interface PageKeeper {
   readonly errors: boolean;
 }
 
-export const keepNothing: PageKeeper = { page: () => null, revisit() {}, errors: false };
+export const keepNothing: PageArchiver = { page: () => null, revisit() {}, errors: false };
 
 /** Answers that later equal ones refer to, in one file. Pages of a site share most of what they load. */
 const KNOWN_RESOURCES_MAX = 10_000;
 
 /** Puts what a browser loaded for pages into the archive: equal bytes once in each file. */
-class ResourceKeeper {
+class ResourceArchiver {
   readonly #parts: ArchiveParts;
   readonly #known = new WeakMap<Archive, BoundedMap<string, { at: number; url: string }>>();
 
@@ -341,9 +341,9 @@ class ResourceKeeper {
 }
 
 /** Appending is synchronous and is the last step before the outcome, so both land in one part. */
-export function pageKeeper(archiveFor: (date: number) => Archive, parts: ArchiveParts): PageKeeper {
+export function pageArchiver(archiveFor: (date: number) => Archive, parts: ArchiveParts): PageArchiver {
   const { requests, blockDigests: blockDigest, errors } = parts;
-  const resources = new ResourceKeeper(parts);
+  const resources = new ResourceArchiver(parts);
   const headOf = ({ status, statusText, httpVersion, rawHeaders, requestHeaders }: FetchResponse) => ({
     ...{ status, statusText, httpVersion, rawHeaders },
     ...(requests ? { requestHeaders } : {}),

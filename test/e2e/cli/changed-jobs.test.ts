@@ -48,7 +48,7 @@ test('a run goes on with another pace and other limits, and starts anew for othe
   expect(again.stderr).toContain('continuing shop-1, which was not finished');
   expect(again.stderr).toContain('limits.pages: 4 → 6\n');
   const other = await run('--rate', 'max', '--max-pages', '1', '--select', 'title=h1');
-  expect(other.stderr).toContain('starting shop-2 anew, because the job has changed: routes\n');
+  expect(other.stderr).toContain('starting the new run shop-2, because the job has changed: routes\n');
   expect(other.stderr).toContain('`seine resume shop-1` continues it');
   const wrong = await seine(['resume', 'shop-1', '--parallel', '1.5', ...place]);
   expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('politeness.parallel')]);

@@ -160,3 +160,15 @@ describe('ARCHITECTURE.md', () => {
     expect(rows.length).toBe(glossary.match(/^\| [A-Z]/gm)?.length);
   });
 });
+
+describe('pages for people', () => {
+  test.each(['to be had', 'who asks', 'is counted by', 'be let in', 'nobody', 'along', 'whoever', 'anew'])(
+    'do not say "%s"',
+    (phrase) => {
+      const said = new RegExp(`\\b${phrase}\\b`, 'i');
+      expect(
+        DOCS.filter((path) => path !== 'CHANGELOG.md' && said.test(read(path).replace(/\s+/g, ' '))),
+      ).toEqual([]);
+    },
+  );
+});

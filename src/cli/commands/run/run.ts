@@ -114,7 +114,7 @@ function startText({ job, resumed, changes, replaced }: SubmittedJob): string {
   if (replaced) {
     const last = `${replaced.job.name}-${replaced.job.run}`;
     lines.push(
-      `starting ${name} anew, because the job has changed: ${replaced.changes.join(', ')}`,
+      `starting the new run ${name}, because the job has changed: ${replaced.changes.join(', ')}`,
       `  ${last} was not finished; \`seine resume ${last}\` continues it`,
     );
   }

@@ -25,7 +25,7 @@ import {
   type ArchivePage,
   openArchive,
   type Place,
-  pageKeeper,
+  pageArchiver,
 } from '../../../../src/worker/storage/archive.ts';
 import { readPage } from '../../../../src/worker/storage/read-page.ts';
 
@@ -257,7 +257,7 @@ describe('an archive of many kinds of pages', () => {
 test('what a browser loaded for pages is archived with its requests, and equal bytes once', async () => {
   const { dir, blobs } = await fresh();
   const archive = openArchive(blobs, KEY, INFO);
-  const keep = pageKeeper(() => archive, {
+  const keep = pageArchiver(() => archive, {
     ...{ requests: true, blockDigests: true, errors: false, subresources: true },
   });
   const at = INFO.date + 5;
