@@ -84,11 +84,19 @@ function likeliestOf(issue: Extract<Issue, { code: 'invalid_union' }>, value: un
   const kinds = issue.errors.filter((kind) => !kind.some(isOfAnotherKind));
   if (kinds.length <= 1) return kinds[0] ?? null;
   if (typeof value !== 'object' || value === null) return null;
-  // Of several kinds of objects, the one that knows most of its fields.
+  // Of several kinds of objects, the one with least wrong in it; of those alike, the one that knows most of its fields.
   const [best, next] = kinds
-    .map((kind) => ({ kind, wrong: kind.reduce((sum, inner) => sum + weightOf(inner), 0) }))
-    .sort((a, b) => a.wrong - b.wrong);
-  return best!.wrong < next!.wrong ? best!.kind : null;
+    .map((kind) => ({ kind, wrong: sumOf(kind, weightOf), unknown: sumOf(kind, unknownOf) }))
+    .sort((a, b) => a.wrong - b.wrong || a.unknown - b.unknown);
+  return best!.wrong < next!.wrong || best!.unknown < next!.unknown ? best!.kind : null;
+}
+
+function sumOf(issues: readonly Issue[], weigh: (issue: Issue) => number): number {
+  return issues.reduce((sum, issue) => sum + weigh(issue), 0);
+}
+
+function unknownOf(issue: Issue): number {
+  return issue.code === 'unrecognized_keys' ? issue.keys.length : 0;
 }
 
 /** Whether the value as a whole is of another kind, as a list is where a text or an object may stand. */

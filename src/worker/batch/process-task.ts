@@ -187,9 +187,9 @@ class PageProcessor {
     let list: SitemapLinks | null = null;
     let shows: Discovered[] = [];
     try {
-      read = this.#permitted(await this.#read());
       if (this.#route?.kind === 'sitemap') list = await this.#list();
       else if (this.#mayBeList()) list = await listInstead(this.#page, this.#task, this.#context);
+      read = list === null || this.#route?.kind === 'sitemap' ? this.#permitted(await this.#read()) : NOTHING;
       if (read !== OVER && this.#may.media) shows = this.#route?.findMedia?.(this.#page, read.values) ?? [];
     } catch (error) {
       const code = error instanceof ValidationError ? 'validation' : 'parse-error';
@@ -267,10 +267,14 @@ class PageProcessor {
     return read === OVER || this.#may.records ? read : NOTHING;
   }
 
-  /** A URL that was given as it is, of which nothing is to be taken: a sitemap or feed among them is meant as one. */
+  /**
+   * A URL that was given as it is: a sitemap or feed among them is meant as one. Fields of a route are read of HTML only, so
+   * there is nothing to take from it; code of the job may read anything.
+   */
   #mayBeList(): boolean {
     const { depth, route } = this.#task;
-    return depth === 0 && route === null && (this.#route?.read ?? null) === null && !this.#response.rendered;
+    const isForCode = this.#route?.read && this.#route.code !== null;
+    return depth === 0 && route === null && !isForCode && !this.#response.rendered;
   }
 
   #list(): Promise<SitemapLinks> {

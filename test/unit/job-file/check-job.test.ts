@@ -29,6 +29,19 @@ test.each(['Accept', 'X-Requested-With', 'DNT', 'Referer', 'X-Author', 'X-Keyboa
   },
 );
 
+test.each([
+  [
+    { type: { into: '#q', text: 'x' } },
+    /actions\.0\.type: expected a text, got an object.*actions\.0\.text: is missing/,
+  ],
+  [{ scroll: 'down' }, /actions\.0\.scroll: expected "end" or a whole number, got "down"/],
+  [{ click: '#b', optional: 'yes' }, /actions\.0\.optional: expected true or false, got "yes"/],
+])('what is wrong with an action is said of its field: %j', async (action, message) => {
+  const routes = [{ name: 'p', fetcher: 'browser', browser: { actions: [action] } }];
+  const parsed = parseJob({ sources: ['https://a.example/'], routes }, 'job.json', 'test');
+  await expect(parsed).rejects.toThrow(message);
+});
+
 test('a route may use a proxy pool that the job has, none, or one by default, and no other', async () => {
   const proxies = { pools: { home: { from: { file: 'proxies.txt' } } } };
   const parsed = (job: object) => parseJob({ sources: ['https://a.example/'], ...job }, 'job.json', 'test');

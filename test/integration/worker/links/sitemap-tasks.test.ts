@@ -127,11 +127,17 @@ describe('a worker takes the links of', () => {
     expect(outcome).not.toHaveProperty('note');
   });
 
-  test('no list that a link led to, or that a route takes records of', async () => {
+  test.each([false, true])('a list, where a route takes fields of pages (required: %s)', async (required) => {
+    const routes = [{ name: 'page', select: { title: { css: 'h1', required } } }];
     const given = { route: null, meta: null };
-    expect(pathsOf(await fetchSitemap('/plain.xml', {}, undefined, { ...given, depth: 1 }))).toEqual([]);
-    const routes = [{ name: 'page', select: { title: 'title' } }];
-    expect(pathsOf(await fetchSitemap('/plain.xml', { routes }, undefined, given))).toEqual([]);
+    const outcome = await fetchSitemap('/plain.xml', { routes }, undefined, given);
+    expect(pathsOf(outcome)).toEqual(['/p/0', '/p/1', '/p/2']);
+    expect(outcome).toMatchObject({ note: 'read as a list of 3 URLs', records: [] });
+  });
+
+  test('no list that a link led to', async () => {
+    const given = { route: null, meta: null, depth: 1 };
+    expect(pathsOf(await fetchSitemap('/plain.xml', {}, undefined, given))).toEqual([]);
   });
 
   test('a sitemap that breaks off, and notes it', async () => {
