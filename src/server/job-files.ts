@@ -43,6 +43,11 @@ export class JobFiles {
     return changed;
   }
 
+  /** It is among those that have changed again, at the next look. */
+  forget(job: LoadedJob): void {
+    for (const [path, { loaded }] of this.#known) if (loaded === job) this.#known.delete(path);
+  }
+
   /** All that could be read, as they are now. */
   *all(): Iterable<LoadedJob> {
     for (const { loaded } of this.#known.values()) if (loaded) yield loaded;

@@ -30,6 +30,14 @@ interface RunnerOptions {
   onBroken(error: unknown): void;
 }
 
+/** A job that is at work here. */
+interface Entry {
+  /** What its run was begun with. */
+  specHash: string;
+  run: Run | null;
+  ended: Promise<void>;
+}
+
 /** Runs many jobs in one process, each by a coordinator of its own. What breaks one of them ends that one alone. */
 export class JobRunner {
   readonly #options: RunnerOptions;
@@ -37,7 +45,7 @@ export class JobRunner {
   readonly #parsedRobots = openParsedRobots();
   readonly #allocator: SlotAllocator;
   readonly #hasThreads: boolean;
-  readonly #runs = new Map<number, { run: Run | null; ended: Promise<void> }>();
+  readonly #runs = new Map<number, Entry>();
   /** How the newest runs ended, for those who follow them. */
   readonly #ends = new BoundedMap<number, RunEnd>(ENDS_KEPT);
   #threads: Promise<Dispatcher> | null = null;
@@ -93,14 +101,22 @@ export class JobRunner {
     return [...new Map(all.flat().map((heartbeat) => [heartbeat.worker, heartbeat])).values()];
   }
 
-  /** Tasks of a job that is at work here are looked for at once. */
+  /** Tasks of a job that is at work here are looked for at once; one that has changed goes on as it is now. */
   start(job: Job): void {
     this.#runs.get(job.id)?.run?.wake();
+    this.followChange(job);
     if (this.#isClosing || this.#runs.has(job.id)) return;
     this.#ends.delete(job.id);
-    const entry: { run: Run | null; ended: Promise<void> } = { run: null, ended: Promise.resolve() };
+    const entry: Entry = { specHash: job.specHash, run: null, ended: Promise.resolve() };
     this.#runs.set(job.id, entry);
     entry.ended = this.#work(job, entry).finally(() => this.#runs.delete(job.id));
+  }
+
+  /** A run reads its job when it begins. If that has changed since, another run goes on at once, and nothing is lost. */
+  followChange({ id, specHash }: Pick<Job, 'id' | 'specHash'>): void {
+    const entry = this.#runs.get(id);
+    if (entry && entry.specHash !== specHash)
+      entry.run?.stop({ state: 'stopped', cause: 'restart', message: 'the job was changed' });
   }
 
   /** Ends all runs so that the next server continues them. */
@@ -113,8 +129,8 @@ export class JobRunner {
     await (await this.#threads)?.close();
   }
 
-  async #work(job: Job, entry: { run: Run | null }): Promise<void> {
-    const { folder, settings, onEnd } = this.#options;
+  async #work(job: Job, entry: Entry): Promise<void> {
+    const { folder, onEnd } = this.#options;
     const { store } = folder;
     try {
       // Before anything that takes time: other servers of the same database leave the job alone from now on.
@@ -123,18 +139,12 @@ export class JobRunner {
       if (isOver(await store.jobs.get(job.id))) return void (await store.jobs.leave(job.id));
       // What is stored may be broken: that is said before anything is opened for it.
       const checked = { ...job, spec: checkSpec(job.spec, `${job.name}-${job.run}`) };
-      const dispatcher = await this.#dispatcherFor(checked);
-      // Closes the dispatcher when it ends, and also when it cannot begin.
-      const run = await startRun(folder, NO_LOCK, checked, settings, {
-        dispatcher,
-        permits: this.#permits,
-        parsedRobots: this.#parsedRobots,
-        lingerMs: LINGER_MS,
-        isHealthNoted: true,
-      });
-      entry.run = run;
-      if (this.#isClosing) run.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });
-      this.#ends.set(job.id, await run.result);
+      const end = await this.#run(checked, entry);
+      if (end.stop?.cause === 'restart' && !this.#isClosing) {
+        const changed = await store.jobs.get(job.id);
+        return await this.#work(changed, Object.assign(entry, { specHash: changed.specHash, run: null }));
+      }
+      this.#ends.set(job.id, end);
     } catch (error) {
       await this.#fail(job, error);
     }
@@ -145,6 +155,21 @@ export class JobRunner {
     } catch (error) {
       this.#options.onBroken(error);
     }
+  }
+
+  async #run(job: Job, entry: Entry): Promise<RunEnd> {
+    const { folder, settings } = this.#options;
+    const dispatcher = await this.#dispatcherFor(job);
+    // Closes the dispatcher when it ends, and also when it cannot begin.
+    entry.run = await startRun(folder, NO_LOCK, job, settings, {
+      dispatcher,
+      permits: this.#permits,
+      parsedRobots: this.#parsedRobots,
+      lingerMs: LINGER_MS,
+      isHealthNoted: true,
+    });
+    if (this.#isClosing) entry.run.stop({ state: 'stopped', cause: 'restart', message: 'the server ended' });
+    return await entry.run.result;
   }
 
   /** The job is stopped with the reason, so that it is not begun again and again. */

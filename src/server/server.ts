@@ -263,7 +263,8 @@ export class Server {
     }
     const free: Job[] = [];
     for (const job of await this.#folder.store.jobs.running())
-      if (!this.#runner.has(job.id) && !(await this.#isWorkedOn(job, now))) free.push(job);
+      if (this.#runner.has(job.id)) this.#runner.followChange(job);
+      else if (!(await this.#isWorkedOn(job, now))) free.push(job);
     const taken = isShared ? Math.ceil(free.length * SHARE_TAKEN) : free.length;
     for (const job of free.slice(0, taken)) this.#runner.start(job);
   }
@@ -278,11 +279,28 @@ export class Server {
   /** A job without a schedule runs when its file appears or changes; one with a schedule waits for its time. */
   async #register(loaded: LoadedJob): Promise<void> {
     if (loaded.spec.schedule) return;
+    try {
+      await this.#submit(loaded);
+    } catch (error) {
+      this.#options.settings.logger.error(`cannot start ${loaded.spec.name}: ${messageOf(error)}`);
+      this.#files.forget(loaded);
+    }
+  }
+
+  async #submit(loaded: LoadedJob): Promise<void> {
     const { store, blobs } = this.#folder;
     const code = await storeCode(blobs, loaded);
     const last = await store.jobs.find(loaded.spec.name);
     if (last?.name === loaded.spec.name && last.specHash === code.specHash) return;
-    await submitJob(store, code, { fresh: false, now: Date.now() });
+    const { job } = await submitJob(store, code, { fresh: false, now: Date.now() });
+    // One that was stopped goes on with what the file says now.
+    if (job.state !== 'running' && job.state !== 'waiting')
+      await store.jobs.update(job.id, {
+        state: 'running',
+        requestedState: 'run',
+        reason: null,
+        endedAt: null,
+      });
   }
 
   async #startScheduled(now: number): Promise<void> {

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -140,6 +140,65 @@ test('a job that breaks ends alone; a changed file is a new run', async () => {
   expect(ended('good-2')).toMatchObject({ state: 'stopped' });
   const { stderr } = await end(server);
   expect(stderr).toContain('nonsense.json');
+});
+
+test('a job that is at work or was stopped by a limit goes on with what its file says now', async () => {
+  const dir = join(folder.path, 'changed');
+  // A host of its own: it is asked more slowly than any test waits.
+  const sources = [site.url.replace('127.0.0.1', '127.0.0.2')];
+  const slow = { sources, politeness: { rate: 0.001, adaptive: false, robots: false } };
+  const limited = writeJob(join(folder.path, 'limited.json'), { limits: { pages: 3 } });
+  const paced = writeJob(join(folder.path, 'paced.json'), slow);
+  const server = await serve(dir, limited, paced);
+  const status = async (name: string) => lastJson(await seine(['status', name, '--json', '--dir', dir]));
+  await server.until(2);
+  expect(server.lines[1]).toMatchObject({ id: 'limited-1', state: 'stopped' });
+  await expect.poll(async () => (await status('paced')).done, { timeout: 60_000 }).toBe(1);
+
+  writeJob(limited);
+  writeJob(paced, { sources, politeness: { rate: 'max', robots: false } });
+  await server.until(4);
+  expect(server.lines.slice(2).map(({ id, state, done }) => ({ id, state, done }))).toEqual(
+    expect.arrayContaining(['limited-1', 'paced-1'].map((id) => ({ id, state: 'done', done: PAGES }))),
+  );
+  await end(server);
+});
+
+test('a job that a server runs goes on with another pace when it is submitted again', async () => {
+  const dir = join(folder.path, 'submitted-again');
+  const file = writeJob(join(folder.path, 'again.json'), {
+    politeness: { rate: 0.001, adaptive: false, robots: false },
+  });
+  const server = await serve(dir, file);
+  const status = async () => lastJson(await seine(['status', 'again', '--json', '--dir', dir]));
+  await expect.poll(async () => (await status()).done, { timeout: 60_000 }).toBe(1);
+  const other = join(folder.path, 'other-place');
+  mkdirSync(other);
+  const faster = writeJob(join(other, 'again.json'), { politeness: { rate: 'max', robots: false } });
+  const ran = await seine(['run', faster, '--json', '--dir', dir]);
+  expect(lastJson(ran)).toMatchObject({ id: 'again-1', state: 'done', done: PAGES });
+  // Its end is told once: that it went on with another pace was none.
+  await server.until(2);
+  expect(server.lines.slice(1)).toMatchObject([{ id: 'again-1', state: 'done' }]);
+  await end(server);
+});
+
+test('a job file whose code cannot be stored is tried again, and others go on meanwhile', async () => {
+  const dir = join(folder.path, 'unstored');
+  const inTheWay = join(dir, 'bundles');
+  mkdirSync(dir);
+  writeFileSync(inTheWay, 'a file where a folder is needed');
+  const code = join(folder.path, 'coded.mjs');
+  const job = { sources: [site.url], follow: true, allowPrivate: true, politeness: { rate: 'max' } };
+  const routes = "[{ name: 'all', match: '*', handler: () => undefined }]";
+  writeFileSync(code, `export default { ...${JSON.stringify(job)}, routes: ${routes} };`);
+  const server = await serve(dir, code, writeJob(join(folder.path, 'plain.json')));
+  await server.until(2);
+  expect(server.lines[1]).toMatchObject({ id: 'plain-1', state: 'done' });
+  rmSync(inTheWay);
+  await server.until(3);
+  expect(server.lines[2]).toMatchObject({ id: 'coded-1', state: 'done', done: PAGES });
+  expect((await end(server)).stderr).toContain('cannot start coded');
 });
 
 test('a job whose rows or code are broken ends alone', async () => {

@@ -48,6 +48,7 @@ export interface Container {
   volumeMounts: { name: string; mountPath: string }[];
   securityContext: Record<string, unknown>;
   lifecycle?: { preStop: { exec: { command: string[] } } };
+  livenessProbe?: { exec?: { command: string[] } };
 }
 
 export interface PodSpec {

@@ -285,6 +285,17 @@ describe('the Kubernetes manifests', () => {
     });
   });
 
+  test('ask workers whether they answer, where they do', () => {
+    const workers = deployments.slice(1);
+    expect(workers).toHaveLength(2);
+    for (const worker of workers) {
+      const { args, livenessProbe } = podOf(worker).containers[0]!;
+      const [, place] = /--metrics=(\S+?)(,|$)/.exec(args!.join(',')) ?? [];
+      expect(place).toMatch(/^127\.0\.0\.1:\d+$/);
+      expect(livenessProbe?.exec?.command.at(-1)).toContain(`'http://${place}/metrics'`);
+    }
+  });
+
   test('run as nobody special, drain before they go, and check their settings first', () => {
     for (const deployment of deployments) {
       const pod = podOf(deployment);
