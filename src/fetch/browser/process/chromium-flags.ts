@@ -34,6 +34,8 @@ const DISABLED_FEATURES = [
   'PreconnectToSearch',
   // Preloaded pages would be requests that are not counted.
   'Prerender2',
+  // A new view for each page, whose first scripts saw a window of 0 by 0 in one page of six.
+  'RenderDocument',
   'ThirdPartyStoragePartitioning',
   'Translate',
   // The suggestions below the address bar, which are never seen: a renderer of their own for each context, 160 MB.
