@@ -34,7 +34,8 @@ const DISABLED_FEATURES = [
   'PreconnectToSearch',
   // Preloaded pages would be requests that are not counted.
   'Prerender2',
-  // A new frame for each page of a tab, even of the same site: a sixth of the CPU of a page.
+  // A new frame for each page of a tab, even of the same site: a sixth of the CPU of a page, and in one page of six the
+  // first scripts saw a window of 0 by 0.
   'RenderDocument',
   'ThirdPartyStoragePartitioning',
   'Translate',
