@@ -10,6 +10,7 @@ import type { RunView } from '../coordinator/reports/run-view.ts';
 import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
 import { messageOf } from '../core/errors.ts';
 import { PRIVATE_FILE } from '../core/file-modes.ts';
+import { compareJobs } from '../core/job-schema/job-change.ts';
 import { nextRunAt } from '../core/job-schema/schedule.ts';
 import { type LoadedJob, storeCode } from '../job-file/load-job-file.ts';
 import type { ListenAddress } from '../network/listen-address.ts';
@@ -87,6 +88,8 @@ export class Server {
   readonly #startedAt = Date.now();
   #http: HttpThread | null = null;
   #scheduledAt = Number.NEGATIVE_INFINITY;
+  /** Files that are read now may be as they were when their jobs ran. */
+  #isFirstLook = true;
   #cutOffLookedAt = Number.NEGATIVE_INFINITY;
   #isClosing = false;
   #broken: unknown = null;
@@ -253,6 +256,7 @@ export class Server {
       this.#scheduledAt = now;
       this.#remover.look();
       for (const loaded of await this.#files.changed()) await this.#register(loaded);
+      this.#isFirstLook = false;
       await this.#startScheduled(now);
     }
     if (now - this.#cutOffLookedAt >= CUT_OFF_LOOK_MS) {
@@ -290,8 +294,9 @@ export class Server {
   async #submit(loaded: LoadedJob): Promise<void> {
     const { store, blobs } = this.#folder;
     const code = await storeCode(blobs, loaded);
-    const last = await store.jobs.find(loaded.spec.name);
-    if (last?.name === loaded.spec.name && last.specHash === code.specHash) return;
+    const last = await newestOf(this.#folder, loaded.spec.name);
+    if (last?.specHash === code.specHash) return;
+    if (last && this.#isFirstLook && isFinishedAs(last, code)) return;
     const { job } = await submitJob(store, code, { fresh: false, now: Date.now() });
     // One that was stopped goes on with what the file says now.
     if (job.state !== 'running' && job.state !== 'waiting')
@@ -405,6 +410,12 @@ function controlOf(runner: JobRunner): JobControl {
       return views;
     },
   };
+}
+
+/** Only the pace or limits of its run were others: those may have been changed since the file was read, by a command. */
+function isFinishedAs(last: Job, { spec, bundle }: JobCode): boolean {
+  const isFinished = last.state === 'done' || last.state === 'cancelled';
+  return isFinished && last.bundle === bundle && compareJobs(last.spec, spec).scraped.length === 0;
 }
 
 async function newestOf({ store }: Folder, name: string): Promise<Job | null> {

@@ -183,6 +183,27 @@ test('a job that a server runs goes on with another pace when it is submitted ag
   await end(server);
 });
 
+test('a job that was finished at another pace than that of its file is not run again by the next server', async () => {
+  const dir = join(folder.path, 'tuned');
+  const tuned = writeJob(join(folder.path, 'tuned.json'), {
+    politeness: { rate: 0.001, adaptive: false, robots: false },
+  });
+  const first = await serve(dir, tuned);
+  const status = async () => lastJson(await seine(['status', 'tuned', '--json', '--dir', dir]));
+  await expect.poll(async () => (await status()).done, { timeout: 60_000 }).toBe(1);
+  const ran = await seine(['resume', 'tuned', '--rate', 'max', '--json', '--dir', dir]);
+  expect(lastJson(ran)).toMatchObject({ id: 'tuned-1', state: 'done', done: PAGES });
+  await end(first);
+  // When the other one is done, on a host of its own, both files have been looked at.
+  const sources = [site.url.replace('127.0.0.1', '127.0.0.2')];
+  const second = await serve(dir, tuned, writeJob(join(folder.path, 'beside.json'), { sources }));
+  await second.until(2);
+  const { stdout } = await seine(['jobs', '--json', '--dir', dir]);
+  const ids = (JSON.parse(stdout) as { id: string }[]).map(({ id }) => id);
+  expect(ids.sort()).toEqual(['beside-1', 'tuned-1']);
+  await end(second);
+});
+
 test('a job file whose code cannot be stored is tried again, and others go on meanwhile', async () => {
   const dir = join(folder.path, 'unstored');
   const inTheWay = join(dir, 'bundles');
