@@ -43,7 +43,9 @@ const screenshot = z
       packing: z
         .enum(['fast', 'small'])
         .default('fast')
-        .describe('PNG compression: `small` has 70 % of the bytes of `fast`, and takes the worker a fifth of a second more for a long page.'),
+        .describe(
+          'PNG compression: `small` has 70 % of the bytes of `fast`, and takes the worker a fifth of a second more for a long page.',
+        ),
     }),
   ])
   .transform((value) => {
