@@ -46,7 +46,7 @@ export interface PostgresStoreOptions {
 const BATCHES_PER_CONNECTION = 4;
 /** Planning and sources need some, however few batches are out. */
 const CONNECTIONS_MIN = 4;
-/** More of them only wait for each other: 16 took 3 to 14 % more CPU for each task than 8, and were no faster. */
+/** More of them only wait for each other: 16 took 6 % more CPU for each task, the mean of six pairs, and were no faster. */
 const CONNECTIONS_MAX = 8;
 /** Counters of a job have a row for each connection; with fewer numbers than connections may be set they would be shared. */
 const SHARDS_PER_COORDINATOR = 128;
