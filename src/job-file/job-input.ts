@@ -182,7 +182,7 @@ export interface RouteFields {
               format?: 'png' | 'jpeg' | 'webp' | undefined;
               /** Quality of JPEG and WebP. */
               quality?: number | undefined;
-              /** PNG compression: `fast` takes a third of the time, `small` two thirds of the bytes. */
+              /** PNG compression: `small` has 70 % of the bytes of `fast`, and takes the worker a fifth of a second more for a long page. */
               packing?: 'fast' | 'small' | undefined;
             }
           | undefined;
