@@ -322,10 +322,13 @@ const SELECT_ATTEMPT_PAGE = `${SELECT_ATTEMPTS} WHERE attempts.id > $1 ORDER BY 
 const SELECT_ATTEMPT_STEP = `
   ${SELECT_ATTEMPTS} WHERE attempts.id > $1 AND attempts.id <= $2 AND attempts.job_id = $3 ORDER BY attempts.id LIMIT $4`;
 
-/** Each part is found by an index: that of failed attempts is small, one over all would cost every page of a crawl. */
+/**
+ * Each part is found by an index: that of failed attempts is small, one over all would cost every page of a crawl. SQLite
+ * takes it only where the condition is written as in the index.
+ */
 const SELECT_ATTEMPTS_OF = `
   ${SELECT_ATTEMPTS} WHERE attempts.id IN (
-    SELECT id FROM attempts WHERE task_id = $1 AND outcome IN ('failed', '${LOST}', 'redirected')
+    SELECT id FROM attempts WHERE task_id = $1 AND (outcome = 'failed' OR outcome = '${LOST}' OR outcome = 'redirected')
     UNION SELECT attempt_id FROM tasks WHERE id = $1
     UNION SELECT last.page_id FROM tasks JOIN attempts AS last ON last.id = tasks.attempt_id WHERE tasks.id = $1)
   ORDER BY attempts.id DESC LIMIT $2`;

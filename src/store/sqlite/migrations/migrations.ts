@@ -530,4 +530,14 @@ export const MIGRATIONS: readonly Migration[] = [
   ALTER TABLE key_usage ADD COLUMN browser_seconds REAL NOT NULL DEFAULT 0;
   `,
   },
+  {
+    number: 39,
+    name: 'failed-attempts-by-equality',
+    sql: `
+  -- For a list of three, SQLite makes a table of it for every attempt that is written: 2.0 instead of 0.8 µs.
+  DROP INDEX attempts_troubled;
+  CREATE INDEX attempts_troubled ON attempts (task_id)
+    WHERE outcome = 'failed' OR outcome = 'lost' OR outcome = 'redirected';
+  `,
+  },
 ];

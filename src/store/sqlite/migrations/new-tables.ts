@@ -383,7 +383,6 @@ CREATE TABLE record_changes (
     count INTEGER NOT NULL,
     PRIMARY KEY (job_id, pass, kind, field)
   ) WITHOUT ROWID;
-CREATE INDEX attempts_troubled ON attempts (task_id) WHERE outcome IN ('failed', 'lost', 'redirected');
 CREATE TABLE slot_times (
     job_id INTEGER NOT NULL,
     run TEXT NOT NULL,
@@ -460,5 +459,7 @@ CREATE TABLE host_log (
     entry TEXT NOT NULL,
     PRIMARY KEY (host_id, number)
   ) WITHOUT ROWID;
+CREATE INDEX attempts_troubled ON attempts (task_id)
+    WHERE outcome = 'failed' OR outcome = 'lost' OR outcome = 'redirected';
 INSERT INTO seen_state VALUES (0, 1);
 `;
