@@ -1,4 +1,7 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
 import { mainContent } from '../../src/worker/markdown/markdown.ts';
 import { Page } from '../../src/worker/page/page.ts';
 import {
@@ -19,6 +22,10 @@ const { values } = readOptions({
   options: {
     pages: { flag: true, does: 'list each page of the half for tuning' },
     write: { flag: true, does: 'put the table for the frozen half into docs/markdown.md' },
+    benchmark: {
+      ...{ text: null, shown: 'none' },
+      does: 'instead: a clone of scrapinghub/article-extraction-benchmark, for whose evaluate.py both results are written',
+    },
   },
 });
 
@@ -26,12 +33,12 @@ interface Extracted {
   title: string | null;
   markdown: string;
 }
-type Extract = (page: ContentPage) => Extracted;
+type Extract = (page: Pick<ContentPage, 'html'>) => Extracted;
 
 const URL_OF_PAGE = 'https://site.example/a/b/page.html';
 const ROUNDS = 5;
 
-function seine({ html }: ContentPage): Extracted {
+function seine({ html }: Pick<ContentPage, 'html'>): Extracted {
   return mainContent(
     new Page({
       url: URL_OF_PAGE,
@@ -60,7 +67,7 @@ const { Readability, JSDOM, TurndownService }: Libraries = {
 };
 const turndown = new TurndownService();
 
-function readability({ html }: ContentPage): Extracted {
+function readability({ html }: Pick<ContentPage, 'html'>): Extracted {
   const { window } = new JSDOM(html, { url: URL_OF_PAGE });
   const article = new Readability(window.document).parse();
   const markdown = turndown.turndown(article?.content ?? '');
@@ -117,7 +124,32 @@ function tableOf(half: Half): string {
   ].join('\n');
 }
 
-if (values.pages) {
+/** What its own script compares: the text of each article, without its title. */
+function writeForBenchmark(folder: string): void {
+  if (!existsSync(join(folder, 'ground-truth.json'))) {
+    process.stderr.write(`${folder} has no ground-truth.json: clone the benchmark there\n`);
+    process.exit(2);
+  }
+  const ids = Object.keys(JSON.parse(readFileSync(join(folder, 'ground-truth.json'), 'utf8')) as object);
+  mkdirSync(join(folder, 'output'), { recursive: true });
+  for (const [name, extract] of Object.entries({ seine, seine_beside_readability: readability })) {
+    const { user, system } = process.cpuUsage();
+    const bodies = ids.map((id) => {
+      const html = gunzipSync(readFileSync(join(folder, 'html', `${id}.html.gz`))).toString();
+      const { title, markdown } = extract({ html });
+      const text = textOfMarkdown(markdown).trim();
+      return [id, { articleBody: title && text.startsWith(title) ? text.slice(title.length) : text }];
+    });
+    const after = process.cpuUsage();
+    writeFileSync(join(folder, 'output', `${name}.json`), JSON.stringify(Object.fromEntries(bodies)));
+    const seconds = (after.user - user + after.system - system) / 1e6;
+    console.log(`output/${name}.json: ${ids.length} pages, ${seconds.toFixed(1)} s of CPU`);
+  }
+  console.log('compare them: python3 evaluate.py, in that folder');
+}
+
+if (values.benchmark !== null) writeForBenchmark(values.benchmark);
+else if (values.pages) {
   for (const page of contentPages('tuning')) {
     const show = ({ title, markdown }: Extracted) => {
       const { precision, recall, f1 } = rateText(page, textOfMarkdown(markdown));
