@@ -137,7 +137,8 @@ describe('staying with a proxy', () => {
     const list = (await openAll()).map((proxy) => proxy.url());
     await run({ site, pages: 60, list, pool: { type: 'residential' } });
     expect(site.requests.length).toBe(61);
-    expect(new Set(site.requests.map(({ address }) => address)).size).toBe(1);
+    // One, or two where its ten minutes end during the run; all six where each request has another.
+    expect(new Set(site.requests.map(({ address }) => address)).size).toBeLessThanOrEqual(2);
   });
 
   test('a worker keeps its own', async () => {
