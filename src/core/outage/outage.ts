@@ -29,9 +29,11 @@ import type { FailureCode } from '../failures.ts';
  *   outage    | not certain, and longer than its patience                | resigned
  *   resigned  | unreached                                                | resigned: hosts are given up as ever
  *
- * An outage is certain when 3 hosts or a lost one are unreached for a reason of our own, or when 20 hosts or more are unreached and some host was reached
- * before. Otherwise a few hosts may have gone at once, or all of a list may be dead: patience is an hour where some
- * host was reached before, and else five minutes. A list of dead hosts ends, too.
+ * An outage is certain when 3 hosts or a lost one are unreached for a reason of our own, and the last such failure is less
+ * than an hour old; or when 20 hosts or more are unreached and some host was reached before. A host may not be asked any more
+ * after such a failure, as one whose robots.txt is at a host that is gone. Where it is not certain, a few hosts may have gone
+ * at once, or all of a list may be dead: patience is an hour where some host was reached before, and else five minutes. A list
+ * of dead hosts ends, too.
  */
 export interface Network {
   /** Since a host was last reached, each host once with its latest failure, and no more than are needed. */
@@ -40,6 +42,8 @@ export interface Network {
   reached: readonly string[];
   outage: Outage | null;
   isResigned: boolean;
+  /** When a host was last unreached for a reason of our own; null when none was, since one was reached. */
+  ownAt: number | null;
   /** How many times more hosts an outage needs than at first. */
   tolerance: number;
 }
@@ -60,7 +64,7 @@ interface Outage {
 }
 
 export const ONLINE: Network = {
-  ...{ unreached: [], reached: [], outage: null, isResigned: false, tolerance: 1 },
+  ...{ unreached: [], reached: [], outage: null, isResigned: false, ownAt: null, tolerance: 1 },
 };
 
 const UNREACHED_MIN = 20;
@@ -74,6 +78,8 @@ const GAP_MS_MAX = 5 * 60_000;
 export const PROBED_HOSTS = 3;
 const PATIENCE_MS = 5 * 60_000;
 const PATIENCE_WITH_LOST_MS = 3_600_000;
+/** From then on a reason of our own says nothing any more: every probe since then failed for another one. */
+const OWN_MS = 3_600_000;
 /** After that somebody has to look. */
 export const OUTAGE_MS_MAX = 24 * 3_600_000;
 
@@ -120,14 +126,16 @@ export function nextNetwork(before: Network, results: readonly Reach[], now: num
     const tolerance = before.outage === null ? 1 : Math.min(before.tolerance * 2, TOLERANCE_MAX);
     return { ...ONLINE, reached: [...hosts].slice(0, LOST_MIN), tolerance };
   }
-  const next = results.filter(({ isReached }) => !isReached).reduce(withUnreached, before);
+  const unreached = results.filter(({ isReached }) => !isReached);
+  const ownAt = unreached.some(({ isOwn }) => isOwn) ? now : before.ownAt;
+  const next = unreached.reduce(withUnreached, { ...before, ownAt });
   const { outage } = next;
   if (outage === null) {
     if (next.isResigned || !isGone(next)) return next;
     return { ...next, outage: { since: now, probes: 0, probeAt: now + FIRST_GAP_MS } };
   }
   const patienceMs = next.reached.length > 0 ? PATIENCE_WITH_LOST_MS : PATIENCE_MS;
-  if (isCertain(next) || results.length === 0 || now - outage.since < patienceMs) return next;
+  if (isCertain(next, now) || results.length === 0 || now - outage.since < patienceMs) return next;
   return { ...ONLINE, reached: next.reached, isResigned: true };
 }
 
@@ -157,9 +165,11 @@ function isGone({ unreached, reached, tolerance }: Network): boolean {
   );
 }
 
-function isCertain({ unreached, reached }: Network): boolean {
+function isCertain({ unreached, reached, ownAt }: Network, now: number): boolean {
   const { own, ownLost } = countsOf(unreached);
-  return own >= OWN_MIN || ownLost > 0 || (unreached.length >= UNREACHED_MIN && reached.length > 0);
+  // The clock may have been set back since.
+  const isOwn = ownAt !== null && Math.abs(now - ownAt) < OWN_MS && (own >= OWN_MIN || ownLost > 0);
+  return isOwn || (unreached.length >= UNREACHED_MIN && reached.length > 0);
 }
 
 function countsOf(

@@ -156,6 +156,19 @@ describe('the network', () => {
     expect(refused.outage).not.toBeNull();
     expect(next(refused, [lost(1)], T0 + HOUR)).toMatchObject({ outage: null, isResigned: true });
   });
+
+  test('resigns to hosts that are gone, where one that is not asked any more failed for a reason of our own', () => {
+    const offlineAndLost = (host: number) => unreached(host, { ...offline(host), wasReached: true });
+    const gone = next(used, [offlineAndLost(1), offlineAndLost(2)], T0);
+    const refused = next(gone, [lost(2)], T0 + HOUR - 1);
+    expect(refused.outage).not.toBeNull();
+    expect(next(refused, [lost(2)], T0 + HOUR)).toMatchObject({ outage: null, isResigned: true });
+  });
+
+  test('counts a reason of our own again, also of a host that it had no place to note', () => {
+    const gone = next(ONLINE, [1, 2, 3, ...Array.from({ length: 17 }, (_, at) => at + 10)].map(own));
+    expect(next(gone, [own(99)], T0 + 5 * HOUR).outage).not.toBeNull();
+  });
 });
 
 describe('what a result says of the network', () => {
