@@ -84,6 +84,17 @@ const FOUND = [
     tasks: 200,
     defect: 'the network was back, and probes asked only a host whose robots.txt is at one that is gone',
   },
+  {
+    seed: 39623,
+    tasks: 200,
+    defect:
+      'an outage did not end, because the host that had failed for a reason of our own was not asked again',
+  },
+  {
+    seed: 41060,
+    tasks: 200,
+    defect: 'a job with pages that do not answer took its host again and again, and another never got it',
+  },
 ];
 
 describe('pages that always fail', () => {

@@ -129,7 +129,10 @@ export function hostChangeOf(
   if (entry)
     Object.assign(entry, breaker, { pauseUntil }, ban && { ban }, reachedAt !== null && { reachedAt });
   const gapMs = guardedGapMs(0, report.crawlDelayMs);
-  const freeAt = use.finished ? permits.release(permit, freeAgainAt(permit, use.lastSentAt, gapMs)) : null;
+  // Jobs take turns at a host from when it is free, and one without a gap may have been held for long.
+  const turnAt = permits.isShared && permit.gapMs === 0 ? now : 0;
+  const releasedAt = Math.max(freeAgainAt(permit, use.lastSentAt, gapMs), turnAt);
+  const freeAt = use.finished ? permits.release(permit, releasedAt) : null;
   const takenUntil = entry?.takenUntil ?? permit.endAt;
   const quietUntil = Math.max(pauseUntil, breaker.restUntil, ban && isBanned(ban) ? ban.restUntil : 0);
   return {

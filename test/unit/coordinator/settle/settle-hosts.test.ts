@@ -94,6 +94,16 @@ describe('what a report means for its host', () => {
     expect(change.isPaced).toBeUndefined();
   });
 
+  test('a host without a gap that several jobs want is free from the end of its last permit', () => {
+    const { nextAt } = hostChangeOf(reportOf(grant(permitOf({ gapMs: 0 }))), permits, spec, T0 + 9_000);
+    expect(nextAt).toBe(T0);
+    permits = new OpenPermits({ isShared: true });
+    const first = grant(permitOf({ gapMs: 0 }));
+    const last = grant(permitOf({ gapMs: 0 }));
+    expect(hostChangeOf(reportOf(first), permits, spec, T0 + 8_000).nextAt).toBeNull();
+    expect(hostChangeOf(reportOf(last), permits, spec, T0 + 9_000).nextAt).toBe(T0 + 9_000);
+  });
+
   test('a permit that sent nothing gives its whole time back', () => {
     const permit = grant(permitOf());
     expect(hostChangeOf(reportOf(permit, { sent: 0, lastSentAt: null }), permits, spec, T0 + 9).nextAt).toBe(
