@@ -95,6 +95,11 @@ const FOUND = [
     tasks: 200,
     defect: 'a job with pages that do not answer took its host again and again, and another never got it',
   },
+  {
+    seed: 42901,
+    tasks: 200,
+    defect: 'a page died because it was always the one too many for a host that counts requests',
+  },
 ];
 
 describe('pages that always fail', () => {

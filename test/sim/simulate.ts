@@ -118,7 +118,7 @@ class StoreFault extends Error {}
 const TRACE_MAX = 200;
 /** Longer than the longest rests of all hosts and the retries of all tasks, one after the other. */
 const VIRTUAL_MS_MAX = 12 * 3_600_000;
-/** What healthy pages may take beside others: so many times their gaps, and some time to begin and to find out. */
+/** What healthy pages may take beside others: so many times their gaps, and some time for each job to begin and to find out. */
 const HEALTHY_TIMES = 6;
 const HEALTHY_MS = 30_000;
 /** A host that lets two requests in each half minute takes an hour for 200 pages, in as many small batches. */
@@ -778,7 +778,7 @@ class SimulatedRun {
       const gapMs = Math.max(rate === 'max' ? 0 : 1_000 / rate, robots === 'delays' ? 500 : 0, latencyMs / 4);
       const times = healthy.map(({ url }) => model.doneAt.get(url) ?? 0);
       const lastMs = Math.max(0, ...times);
-      const boundMs = HEALTHY_MS + slotsMs + jobs * pages.length * gapMs * HEALTHY_TIMES;
+      const boundMs = jobs * HEALTHY_MS + slotsMs + jobs * pages.length * gapMs * HEALTHY_TIMES;
       check(lastMs < boundMs, () => `the healthy pages of ${name} took ${lastMs} ms, more than ${boundMs}`);
     }
   }

@@ -117,7 +117,13 @@ function failureOf(
   if (isThrottledOnly({ code, httpStatus, retryAfterMs: outcome.retryAfterMs }, throttles)) {
     const waitMs = backoffMs(throttles + 1, retry, context.random());
     const dueAt = Math.ceil(context.now + Math.max(outcome.retryAfterMs ?? 0, waitMs));
-    return { ...failure, to: 'pending', dueAt, countsAsAttempt: false, throttled: true };
+    // One that the host refuses again lets others have their turn: it may always have come last before the host had enough.
+    const isAgain = throttles > 0;
+    return {
+      ...failure,
+      ...{ to: 'pending', dueAt, countsAsAttempt: false, throttled: true },
+      ...(isAgain ? { lowersPriority: true as const } : {}),
+    };
   }
   const isOver = isOutOfAttempts(code, task.attempt, retry);
   if (isOver && !context.escalating?.has(task.id)) return { ...failure, to: 'dead' };

@@ -190,6 +190,9 @@ describe('what an outcome means for its task', () => {
       const changeAfter = (throttles: number, attempt: number) =>
         changeOf(taskOf({ attempt, throttles }), failed(code, retryAfterMs), contextOf());
       expect(changeAfter(19, 4)).toMatchObject({ to: 'pending', countsAsAttempt: false, throttled: true });
+      // From the second time on, other pages come first: this one may always have been the one too many.
+      expect(changeAfter(0, 4)).not.toHaveProperty('lowersPriority');
+      expect(changeAfter(1, 4)).toHaveProperty('lowersPriority', true);
       expect(changeAfter(0, 1).dueAt! - T0).toBeGreaterThanOrEqual(retryAfterMs ?? 500);
       expect(changeAfter(20, 3)).toMatchObject({ to: 'pending', countsAsAttempt: true });
       expect(changeAfter(20, 3)).not.toHaveProperty('throttled');
