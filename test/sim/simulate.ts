@@ -267,6 +267,7 @@ class SimulatedRun {
     this.#isShared = this.#isOn('second') && random.chance(0.3) && jobs.length === 1;
     this.#isDelayed = random.chance(0.5);
     for (const { model } of this.#jobs) {
+      model.areSeveral = this.#isShared;
       model.isPoisoned = (batchId) => this.#fleet.poisoned.has(batchId);
       model.isAtWorker = (batchId) => this.#fleet.has(batchId);
       model.now = () => this.#world.elapsedMs;

@@ -74,6 +74,12 @@ export class StoreModel {
    */
   readonly known = new Set<string>();
   readonly forbidden = new Set<number>();
+  /**
+   * Several coordinators may work on the job. What one of them takes from the report of a batch whose coordinator is gone,
+   * another does not know of a host for which it has a batch out.
+   */
+  areSeveral = false;
+  readonly #knownWhenLent = new Map<number, ReadonlySet<string>>();
   now: () => number = () => 0;
   isPoisoned: (batchId: number) => boolean = () => false;
   /** Whether a worker has the batch, or has reported on it. */
@@ -121,6 +127,7 @@ export class StoreModel {
       check(!this.open.has(id) && !this.#closed.has(id), () => `batch ${id} was lent before`);
       this.open.set(id, new Set(tasks.map((task) => task.id)));
       if (tasks.length === 1) this.#alone.add(id);
+      if (this.areSeveral) this.#knownWhenLent.set(id, new Set(this.known));
       for (const { id: taskId, url } of tasks) {
         let task = this.#tasks.get(taskId);
         if (!task) {
@@ -186,7 +193,7 @@ export class StoreModel {
       if (
         change.code === 'forbidden' &&
         change.to === 'dead' &&
-        this.known.has(task.host) &&
+        (this.#knownWhenLent.get(settlement.batchId) ?? this.known).has(task.host) &&
         !isCleared(task.host)
       )
         this.forbidden.add(change.id);
