@@ -86,8 +86,6 @@ export interface DueHost {
   ban: HostBan | null;
   /** When it was last reached, to about a minute; null when it never was. */
   reachedAt: number | null;
-  /** Other jobs that are at work have tasks for it, too. */
-  isWanted?: boolean;
 }
 
 export interface DueOptions {

@@ -76,12 +76,6 @@ const ANSWERING_BELOW = 3;
 /** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
 
-/**
- * A host without a gap that other jobs want as well: what a job takes of it at a time. With fifty jobs and as many hosts a job
- * that took a whole batch had its next turn there after twenty seconds.
- */
-const TURN_TASKS = 16;
-
 /** A batch has its price: fewer tasks are not divided. */
 const SPREAD_TASKS_MIN = 20;
 
@@ -210,7 +204,7 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   const parts: Part[] = [];
   let free = input.parallel - host.load.parallel;
   // One host alone may take everything; among many each takes its share.
-  let ready = Math.min(host.ready, share, host.isWanted ? TURN_TASKS : Number.POSITIVE_INFINITY);
+  let ready = Math.min(host.ready, share);
   let permits = host.load.permits;
   while (ready > 0 && free > 0 && permits < batchesMax && parts.length < input.slots) {
     const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);

@@ -16,7 +16,7 @@ import type {
 import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/host-rows.ts';
 import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
-import { isOthersTurn, isWanted, TURN_MS } from '../shared/turns.ts';
+import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterUpdates, indexHint } from './connection/rows.ts';
 import { adoptInTransaction } from './frontier/adopt.ts';
@@ -268,7 +268,7 @@ const IS_OTHERS_TURN = isOthersTurn({
 });
 
 const SELECT_DUE = `
-  SELECT queues.ready, ${HOST_COLUMNS}, ${SEVERAL_JOBS} AND ${isWanted(JOB_AT_WORK('other.job_id'))} AS "isWanted"
+  SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = $1 AND queues.ready > 0 AND queues.next_at <= $2
     AND ${IS_FREE('$4')}

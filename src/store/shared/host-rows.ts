@@ -1,12 +1,7 @@
 import type { DueHost, HostFacts, HostSummary, PacedHost, RobotsEntry } from '../../ports/store.ts';
 import { WAITING } from './states.ts';
 
-export type DueColumns = Omit<DueHost, 'pace' | 'ban' | 'isWanted'> & {
-  pace: string | null;
-  ban: string | null;
-  /** SQLite has no type for it. */
-  isWanted?: boolean | number;
-};
+export type DueColumns = Omit<DueHost, 'pace' | 'ban'> & { pace: string | null; ban: string | null };
 
 /** Column by column: copying the rest of a row took most of the time, as rows have no class. */
 export function toDue(row: DueColumns): DueHost {
@@ -21,11 +16,8 @@ export function toDue(row: DueColumns): DueHost {
     reachedAt: row.reachedAt,
     pace: row.pace === null ? null : JSON.parse(row.pace),
     ban: row.ban === null ? null : JSON.parse(row.ban),
-    ...(row.isWanted ? WANTED : null),
   };
 }
-
-const WANTED = { isWanted: true };
 
 export type PacedColumns = DueColumns & { lastSentAt: number };
 

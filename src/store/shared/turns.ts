@@ -17,11 +17,6 @@ interface TurnTerms {
   turnAgo: string;
 }
 
-/** SQL that is true when another job that is at work has tasks for the host of `queues`. */
-export const isWanted = (isAtWork: string) => `EXISTS (
-  SELECT 1 FROM queues AS other
-  WHERE other.host_id = queues.host_id AND other.job_id <> queues.job_id AND other.ready > 0 AND ${isAtWork})`;
-
 /** SQL that is true when another job that is at work has waited longer for the host of `queues`. */
 export const isOthersTurn = ({ before, isAtWork, isOvertaken, turnAgo }: TurnTerms) => `EXISTS (
   SELECT 1 FROM queues AS other

@@ -19,7 +19,7 @@ import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/ho
 import { RUN_ON } from '../shared/job-rows.ts';
 import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased-rows.ts';
 import { LEASED, READY, WAITING } from '../shared/states.ts';
-import { isOthersTurn, isWanted, TURN_MS } from '../shared/turns.ts';
+import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
 import type { Database } from './connection/database.ts';
 import { CounterDelta, followHost, QueueDelta, readPass } from './connection/rows.ts';
 import { failTasksOfHostInTransaction, releaseInTransaction } from './frontier/give-up.ts';
@@ -317,16 +317,14 @@ const SELECT_DUE = `
 
 const HAS_READY = `SELECT 1 FROM tasks WHERE job_id = ? AND host_id = ? AND state = ${READY} LIMIT 1`;
 
-const IS_AT_WORK = 'other.job_id IN (SELECT value FROM json_each(?5))';
-
 const SELECT_DUE_IN_TURN = `
-  SELECT queues.ready, ${HOST_COLUMNS}, ${isWanted(IS_AT_WORK)} AS isWanted
+  SELECT queues.ready, ${HOST_COLUMNS}
   FROM queues JOIN hosts ON hosts.id = queues.host_id
   WHERE queues.job_id = ?1 AND queues.ready > 0 AND queues.next_at <= ?2
     AND NOT (hosts.next_at > ?4
       AND ${isOthersTurn({
         before: '?2',
-        isAtWork: IS_AT_WORK,
+        isAtWork: 'other.job_id IN (SELECT value FROM json_each(?5))',
         isOvertaken: 'other.job_id IN (SELECT value FROM json_each(?6))',
         turnAgo: '?4',
       })})

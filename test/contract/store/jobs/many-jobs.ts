@@ -81,18 +81,6 @@ export function testManyJobs(setup: StoreSetup): void {
       expect(await sharers(setup.job)).toEqual([[]]);
     });
 
-    test('see that others at work have tasks for a host that is due', async () => {
-      const other = await openTwo();
-      const isWanted = async (job: Job, now: number) =>
-        (await setup.store.frontier.dueHosts(job.id, { now, before: now, limit: 9 })).map(
-          (host) => host.isWanted ?? false,
-        );
-      await enqueue(setup.store, other, tasksOf('http://b.example/1'));
-      expect((await isWanted(other, T0 + 500)).sort()).toEqual([false, true]);
-      await setup.store.jobs.leave(setup.job.id);
-      expect(await isWanted(other, T0 + 500)).toEqual([false, false]);
-    });
-
     test('that are urgent pass others at a host, until those have waited for some seconds', async () => {
       const other = await openTwo();
       const dueBefore = async (job: Job, now: number, overtakes: number[]) =>

@@ -194,15 +194,6 @@ describe('planBatches', () => {
     expect(planBatches(inputOf([hostOf(1)], { tasksLeft: 0 }))).toEqual([]);
   });
 
-  test('a host without a gap that other jobs want as well is left to them after a few tasks', () => {
-    const open = { gapMs: 0, parallel: 32, slots: 1, batchSize: 120 };
-    const tasksOf = (...hosts: PlanHost[]) =>
-      grantsOf(planBatches(inputOf(hosts, open))).map(({ count }) => count);
-    expect(tasksOf(hostOf(1), hostOf(2))).toEqual([30, 30]);
-    expect(tasksOf(hostOf(1, { isWanted: true }), hostOf(2, { isWanted: true }))).toEqual([16, 16]);
-    expect(tasksOf(hostOf(1, { isWanted: true, ready: 3 }))).toEqual([3]);
-  });
-
   test('one host without a gap keeps every worker busy with several batches and all its parallelism', () => {
     const batches = planBatches(inputOf([hostOf(1)], { gapMs: 0, parallel: 32, workers: 3 }));
     expect(batches.length).toBeGreaterThanOrEqual(3);
