@@ -9,7 +9,7 @@ export interface ShareFacts {
   jobs: number;
   urls: number;
   urlsPerSecond: number;
-  /** The smallest and the largest part of a job, in parts of an equal share, while all of them had work. */
+  /** The smallest and the largest part of a job, in parts of an equal share, while all of them had work at most hosts. */
   least: number;
   most: number;
 }
@@ -67,10 +67,18 @@ function rateOf(log: Request[]): { urlsPerSecond: number } {
   return { urlsPerSecond: log.length / (to - from) };
 }
 
-/** Counted from when the last of them began until the first of them had its last page. */
+/**
+ * The first job works alone for some seconds, until the lists of the others are read. So it comes to its end before them, and
+ * from about here on it has pages left at few of the hosts: too few for its share.
+ */
+const COUNTED_SHARE = 0.9;
+
+/** Counted from when the last of them began until the first of them had nine tenths of its pages. */
 function shares(times: number[][], jobs: number): { least: number; most: number } {
   const from = Math.max(...times.map((each) => each.reduce((one, other) => Math.min(one, other))));
-  const to = Math.min(...times.map((each) => each.reduce((one, other) => Math.max(one, other))));
+  const to = Math.min(
+    ...times.map((each) => each.toSorted((a, b) => a - b)[Math.ceil(each.length * COUNTED_SHARE) - 1]!),
+  );
   const counts = times.map((each) => each.filter((at) => at >= from && at <= to).length);
   const mean = counts.reduce((sum, count) => sum + count, 0) / jobs;
   return { least: Math.min(...counts) / mean, most: Math.max(...counts) / mean };
