@@ -38,8 +38,8 @@ export interface Folder {
   blobsPlace: string;
   /** The state is in a database of its own, not in the folder. */
   isRemote: boolean;
-  /** The right to run jobs. With a remote store others may have it, too. */
-  lock(): FolderLock;
+  /** The right to run jobs. With a remote store others in this folder may have it, too, unless it is asked for `alone`. */
+  lock(options?: { alone: boolean }): FolderLock;
   /** No other process works in the folder once it is locked. */
   isOwned(): boolean;
   /** Whether a coordinator works on the job. */
@@ -116,7 +116,8 @@ async function openRemote(
   { toWork }: { toWork?: boolean },
   blobs: Blobs,
 ): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace' | 'isRemote'>> {
-  const lock = toWork ? tryLock(dir) : null;
+  const locked = toWork ? tryLock(dir) : null;
+  const lock = locked instanceof SeineError ? null : locked;
   try {
     const { openPostgresStore } = await import('../store/postgres/postgres-store.ts');
     const { url, ...rest } = remote;
@@ -124,7 +125,10 @@ async function openRemote(
     const store = await openPostgresStore(url, { ...rest, place, ...(logger ? { logger } : {}) });
     return {
       store,
-      lock: () => ({ release() {} }),
+      lock({ alone } = { alone: false }) {
+        if (alone && locked instanceof SeineError) throw locked;
+        return { release() {} };
+      },
       isOwned: () => lock !== null,
       isAtWork: async (jobId) => (await store.jobs.atWork(jobId)) > 0,
       async close() {
@@ -139,11 +143,11 @@ async function openRemote(
   }
 }
 
-function tryLock(dir: string): FolderLock | null {
+function tryLock(dir: string): FolderLock | SeineError {
   try {
     return lockFolder(dir);
   } catch (error) {
-    if (error instanceof SeineError && error.exit === 'locked') return null;
+    if (error instanceof SeineError && error.exit === 'locked') return error;
     throw error;
   }
 }

@@ -167,7 +167,11 @@ export class Server {
       runner: controlOf(this.#runner),
       workers: this.#workers,
       adding: new AddedTasks(store),
-      scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
+      scrapes: new Scrapes({
+        ...{ store, watch, forecasts, allowPrivate, proxyPools, now: Date.now },
+        // Its caller waits: another server would only find the page when it looks again.
+        start: (job) => this.#runner.start(job, { evenIfTaken: true }),
+      }),
       forecasts,
       server: {
         isReady: () => this.#isReady(),
