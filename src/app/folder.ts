@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
+import { makeFolder } from '../machine/make-folder.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ReadStore } from '../ports/read-store.ts';
@@ -48,14 +49,6 @@ export interface Folder {
 }
 
 const DATABASE_FILE = 'seine.db';
-
-/** One step at a time: Node's own recursion never ends below /proc. */
-function makeFolder(dir: string, options: { mode?: number }): void {
-  if (existsSync(dir)) return;
-  const parent = dirname(dir);
-  if (parent !== dir) makeFolder(parent, {});
-  mkdirSync(dir, options);
-}
 
 export async function openFolder(
   settings: FolderSettings,
