@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { accessSync, constants, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { S3Settings } from '../aws/s3/s3-client.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
+import { makeFolder } from '../machine/make-folder.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
 import type { ReadStore } from '../ports/read-store.ts';
@@ -38,8 +39,8 @@ export interface Folder {
   blobsPlace: string;
   /** The state is in a database of its own, not in the folder. */
   isRemote: boolean;
-  /** The right to run jobs. With a remote store others may have it, too. */
-  lock(): FolderLock;
+  /** The right to run jobs. With a remote store others in this folder may have it, too, unless it is asked for `alone`. */
+  lock(options?: { alone: boolean }): FolderLock;
   /** No other process works in the folder once it is locked. */
   isOwned(): boolean;
   /** Whether a coordinator works on the job. */
@@ -48,14 +49,6 @@ export interface Folder {
 }
 
 const DATABASE_FILE = 'seine.db';
-
-/** One step at a time: Node's own recursion never ends below /proc. */
-function makeFolder(dir: string, options: { mode?: number }): void {
-  if (existsSync(dir)) return;
-  const parent = dirname(dir);
-  if (parent !== dir) makeFolder(parent, {});
-  mkdirSync(dir, options);
-}
 
 export async function openFolder(
   settings: FolderSettings,
@@ -116,7 +109,8 @@ async function openRemote(
   { toWork }: { toWork?: boolean },
   blobs: Blobs,
 ): Promise<Omit<Folder, 'dir' | 'blobs' | 'blobsPlace' | 'isRemote'>> {
-  const lock = toWork ? tryLock(dir) : null;
+  const locked = toWork ? tryLock(dir) : null;
+  const lock = locked instanceof SeineError ? null : locked;
   try {
     const { openPostgresStore } = await import('../store/postgres/postgres-store.ts');
     const { url, ...rest } = remote;
@@ -124,7 +118,10 @@ async function openRemote(
     const store = await openPostgresStore(url, { ...rest, place, ...(logger ? { logger } : {}) });
     return {
       store,
-      lock: () => ({ release() {} }),
+      lock({ alone } = { alone: false }) {
+        if (alone && locked instanceof SeineError) throw locked;
+        return { release() {} };
+      },
       isOwned: () => lock !== null,
       isAtWork: async (jobId) => (await store.jobs.atWork(jobId)) > 0,
       async close() {
@@ -139,11 +136,11 @@ async function openRemote(
   }
 }
 
-function tryLock(dir: string): FolderLock | null {
+function tryLock(dir: string): FolderLock | SeineError {
   try {
     return lockFolder(dir);
   } catch (error) {
-    if (error instanceof SeineError && error.exit === 'locked') return null;
+    if (error instanceof SeineError && error.exit === 'locked') return error;
     throw error;
   }
 }

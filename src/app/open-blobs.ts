@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AWS_ITSELF, type S3Settings } from '../aws/s3/s3-client.ts';
 import { isS3Url } from '../aws/s3/s3-url.ts';
-import { openFolderBlobs, sweepAbandoned, sweepTemporary } from '../blobs/folder-blobs.ts';
+import { checkFolder, openFolderBlobs, sweepAbandoned, sweepTemporary } from '../blobs/folder-blobs.ts';
 import { messageOf, SeineError } from '../core/errors.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
@@ -30,6 +30,7 @@ export async function prepareBlobs(
 ): Promise<void> {
   const path = folderOf(setting);
   if (path !== null) {
+    await checkFolder(path);
     await (options.owned !== null && path === resolve(options.owned)
       ? sweepTemporary(path)
       : sweepAbandoned(path));

@@ -1,21 +1,23 @@
 import { SeineError, StorageFullError } from '../core/errors.ts';
 
+export const CHOOSE = 'choose another folder with --dir or --blobs';
+
 /** What an operator can do something about is said in a sentence; the rest is passed on as it is. */
 const SENTENCES: Record<string, { says: (path: string) => string; hint: string }> = {
   EACCES: {
     says: (path) => `no permission to use ${path}`,
-    hint: 'choose another folder with --dir',
+    hint: CHOOSE,
   },
   EPERM: {
     says: (path) => `no permission to use ${path}`,
-    hint: 'choose another folder with --dir',
+    hint: CHOOSE,
   },
-  EROFS: { says: (path) => `${path} is on a read-only disk`, hint: 'choose another folder with --dir' },
+  EROFS: { says: (path) => `${path} is on a read-only disk`, hint: CHOOSE },
   ENOTDIR: {
     says: (path) => `a parent of ${path} is not a folder`,
-    hint: 'choose another folder with --dir',
+    hint: CHOOSE,
   },
-  EEXIST: { says: (path) => `${path} is not a folder`, hint: 'choose another folder with --dir' },
+  EEXIST: { says: (path) => `${path} is not a folder`, hint: CHOOSE },
   EMFILE: { says: () => 'too many open files', hint: 'raise the limit with `ulimit -n`' },
 };
 

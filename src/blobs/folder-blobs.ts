@@ -1,11 +1,13 @@
 import type { Dir } from 'node:fs';
-import { mkdir, open, opendir, rename, stat, unlink } from 'node:fs/promises';
+import { open, opendir, rename, stat, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { messageOf, SeineError, StorageFullError } from '../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
+import { makeFolder } from '../machine/make-folder.ts';
 import type { BlobEntry, Blobs, BlobWriter } from '../ports/blobs.ts';
 import { checkKey, checkPrefix, TEMPORARY_AGE_MS_MAX } from './blob-key.ts';
-import { codeOf, ignoreAbsent, orExplain } from './file-errors.ts';
+import { CHOOSE, codeOf, explained, ignoreAbsent, orExplain } from './file-errors.ts';
 import { FileWriter } from './file-writer.ts';
 import { isFile, putSmallFile, readSmallRange } from './small-file.ts';
 
@@ -18,6 +20,7 @@ export const FILE_AT_ONCE_BYTES_MAX = 256 * 1024;
  */
 
 const TEMPORARY = '.tmp';
+const PRIVATE = { mode: PRIVATE_FOLDER, parentMode: PRIVATE_FOLDER };
 let temporaryFiles = 0;
 
 function temporaryPath(dir: string): string {
@@ -33,7 +36,7 @@ interface FolderBlobsOptions {
 }
 
 export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
-  await orExplain(mkdir(dir, { recursive: true, mode: PRIVATE_FOLDER }), dir);
+  makePrivateFolder(dir, dir);
   const inFolder = folderMaker();
   const pace = new DiskPace();
   const readPace = new DiskPace();
@@ -127,6 +130,36 @@ async function sweep(
   return removed;
 }
 
+/** Finds out whether blobs can be written, before any is. Where only space is missing, whoever stores something waits for it. */
+export async function checkFolder(dir: string): Promise<void> {
+  const path = temporaryPath(dir);
+  makePrivateFolder(dirname(path), dir);
+  try {
+    await (await open(path, 'wx', PRIVATE_FILE)).close();
+    await unlink(path);
+  } catch (error) {
+    const reason = explained(error, dir);
+    if (!(reason instanceof StorageFullError)) throw unusable(dir, reason);
+  }
+}
+
+function makePrivateFolder(path: string, dir: string): void {
+  try {
+    makeFolder(path, PRIVATE);
+  } catch (error) {
+    throw unusable(dir, explained(error, dir));
+  }
+}
+
+/** Of what the system says, some has a sentence of its own. */
+function unusable(dir: string, reason: unknown): unknown {
+  if (reason instanceof SeineError) return reason;
+  return new SeineError(`cannot write to the folder ${dir}: ${messageOf(reason)}`, {
+    hint: CHOOSE,
+    cause: reason,
+  });
+}
+
 /** Does something with the folder of a path in place; remembers folders, so that mkdir is not called per blob. */
 function folderMaker() {
   const known = new Set<string>();
@@ -140,7 +173,7 @@ function folderMaker() {
         if (codeOf(error) !== 'ENOENT') throw error;
       }
     }
-    await mkdir(folder, { recursive: true, mode: PRIVATE_FOLDER });
+    makeFolder(folder, PRIVATE);
     known.add(folder);
     return action();
   };

@@ -2,7 +2,6 @@ import {
   closeSync,
   constants,
   fstatSync,
-  mkdirSync,
   openSync,
   readSync,
   renameSync,
@@ -12,6 +11,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
+import { makeFolder } from '../machine/make-folder.ts';
 import { codeOf, explained, isAbsent } from './file-errors.ts';
 
 /**
@@ -73,7 +73,7 @@ function inFolder<T>(path: string, action: () => T): T {
     return action();
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    mkdirSync(dirname(path), { recursive: true, mode: PRIVATE_FOLDER });
+    makeFolder(dirname(path), { mode: PRIVATE_FOLDER, parentMode: PRIVATE_FOLDER });
     return action();
   }
 }

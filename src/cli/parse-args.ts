@@ -44,15 +44,30 @@ const ARGUMENTS = ['no argument', 'one argument', 'two arguments', 'three argume
 /** Set before a number that looks like an option. */
 const NEGATIVE = '\u0000';
 
-function readOptions(command: string, spec: CommandSpec, rest: string[]) {
-  // A value is optional only in the form --name=value, so that the next argument stays an argument.
+/** Such as -1, -.5 or -3mb: no option is named like that. */
+const LIKE_NEGATIVE = /^-\.?\d/;
+
+/** The command line as Node's parser understands it. */
+function toParse(spec: CommandSpec, rest: readonly string[]): string[] {
   const end = rest.indexOf('--');
-  const args = rest.map((arg, index) => {
-    if (end !== -1 && index > end) return arg;
-    if (spec.takesNumbers && /^-\d+$/.test(arg)) return NEGATIVE + arg;
-    const option = arg.startsWith('--') ? getOwn(spec.options, arg.slice(2)) : undefined;
-    return option?.kind === 'optional' ? `${arg}=${option.implied}` : arg;
-  });
+  const args: string[] = [];
+  let isValueNext = false;
+  for (const [index, arg] of rest.entries()) {
+    const isWord = end !== -1 && index > end;
+    const option = !isWord && arg.startsWith('--') ? getOwn(spec.options, arg.slice(2)) : undefined;
+    // Node takes it for an option, and the one before for one without its value.
+    if (isValueNext && LIKE_NEGATIVE.test(arg)) args.push(`${args.pop()}=${arg}`);
+    else if (!isWord && spec.takesNumbers && /^-\d+$/.test(arg)) args.push(NEGATIVE + arg);
+    // A value is optional only in the form --name=value, so that the next argument stays an argument.
+    else if (option?.kind === 'optional') args.push(`${arg}=${option.implied}`);
+    else args.push(arg);
+    isValueNext = option?.kind === 'value' || option?.kind === 'values';
+  }
+  return args;
+}
+
+function readOptions(command: string, spec: CommandSpec, rest: string[]) {
+  const args = toParse(spec, rest);
   const options = Object.fromEntries(
     Object.entries(spec.options).map(([name, option]) => [
       name,

@@ -46,6 +46,9 @@ const DUE_HOSTS_MAX = 1_000;
 const PACE_FELT_MS = 1_000;
 /** Looked at when a run begins, so that its start takes no longer with more hosts. The others come to their next time. */
 const PACED_HOSTS_MAX = 10_000;
+/** The gap of a job that is over is waited for when it is shorter: few hosts wait for longer, so the look every two seconds is cheap. */
+const GAP_FELT_MS = 5_000;
+const GAPS_AT_ONCE = 1_000;
 /** Longer than any honest delay of an answer: after that a batch is taken back. */
 const LEASE_GRACE_MS = 30_000;
 
@@ -121,12 +124,23 @@ export class BatchSender {
    * the present gap is over.
    */
   async followPace(): Promise<void> {
+    await this.#bringForward({ gapOf: 'this-job', afterMs: PACE_FELT_MS, limit: PACED_HOSTS_MAX });
+  }
+
+  /** A job that is over keeps no host with its gap: since the host's last request, the gap of this job counts. */
+  async outliveGaps(): Promise<void> {
+    await this.#bringForward({ gapOf: 'ended-jobs', afterMs: GAP_FELT_MS, limit: GAPS_AT_ONCE });
+  }
+
+  async #bringForward(of: {
+    gapOf: 'this-job' | 'ended-jobs';
+    afterMs: number;
+    limit: number;
+  }): Promise<void> {
     const { store, job, clock } = this.#parts;
     const now = Math.floor(clock.now());
-    const waiting = await store.frontier.pacedHosts(job.id, {
-      after: now + PACE_FELT_MS,
-      limit: PACED_HOSTS_MAX,
-    });
+    const { gapOf, afterMs, limit } = of;
+    const waiting = await store.frontier.pacedHosts(job.id, { gapOf, after: now + afterMs, limit });
     const sooner = waiting.flatMap((host) => {
       const { crawlDelayMs, lastSentAt } = host;
       const gapMs = guardedGapMs(this.#limitsFor(withoutExpiredPace(host, now)).gapMs ?? 0, crawlDelayMs);

@@ -263,6 +263,7 @@ export class Coordinator {
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason: this.waitingFor });
       await this.#run.budget.addMachineTime(this.#workedHereMs());
       await this.#takeBack(await store.frontier.abandoned(job.id));
+      await this.#sender.outliveGaps();
       await this.#saveEscalation();
       await this.#saveRollups();
       await this.#health?.look();

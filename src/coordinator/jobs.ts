@@ -15,7 +15,7 @@ export interface SubmittedJob {
   resumed: boolean;
   /** What the unfinished run goes on with that it did not have before. */
   changes: FieldChange[];
-  /** The unfinished run that this one does not continue, and what differs. */
+  /** The unfinished run that this one does not continue, and what differs. It is stopped, wherever it is at work. */
   replaced: { job: Job; changes: string[] } | null;
 }
 
@@ -52,6 +52,7 @@ export async function submitJob(
     unlessUnfinished: !options.fresh,
   });
   const resumed = made.createdAt !== options.now;
+  if (unfinished && !resumed) await stopReplaced(store, unfinished, options.now);
   const fields = (change?.scraped ?? []).map(({ field }) => field);
   const changes = unfinished?.bundle === job.bundle ? fields : [...fields, 'the code of the job file'];
   return {
@@ -60,6 +61,22 @@ export async function submitJob(
     changes: [],
     replaced: unfinished && !resumed ? { job: unfinished, changes } : null,
   };
+}
+
+/** Two runs of one job would fetch its pages twice, and overwrite each other's records. What it has done is kept. */
+async function stopReplaced({ jobs }: Store, { id, state }: Job, now: number): Promise<void> {
+  if (state === 'running') await jobs.update(id, { requestedState: 'stop' });
+  if (state === 'waiting')
+    await jobs.update(id, {
+      ...{ state: 'stopped', requestedState: 'stop' },
+      ...{ reason: 'a new run of the job has begun', endedAt: now },
+    });
+}
+
+/** The names of jobs with a run that was asked to end and has not yet: a later run of the name waits for it. */
+export function endingRuns(running: readonly Job[]): ReadonlyMap<string, number> {
+  const ending = running.filter(({ requestedState }) => requestedState !== 'run');
+  return new Map(ending.map(({ name, run }) => [name, run]));
 }
 
 /** A person runs the job now: what was requested of it before no longer counts. */

@@ -108,6 +108,8 @@ export interface JobStore {
   sources(jobId: number): Promise<SourcePosition[]>;
   /** This coordinator is at work on the job from now on. Where the store is its alone, that needs no writing down. */
   join(jobId: number): Promise<void>;
+  /** The same, unless another coordinator is at work on it: then false. Of several that try at once, one gets it. */
+  claim(jobId: number): Promise<boolean>;
   /** It no longer is; how many others are. */
   leave(jobId: number): Promise<number>;
   /** Coordinators at work on the job, as far as the store knows of them. */

@@ -363,8 +363,14 @@ export interface Frontier {
   ): Promise<number>;
   /** Hosts that may not be asked before `until`, for reasons of the job: its hours are closed. */
   postpone(jobId: number, hosts: { hostId: number; until: number }[]): Promise<void>;
-  /** Hosts with ready tasks that wait until after `after` for nothing but the gap of this job, the first of them. */
-  pacedHosts(jobId: number, options: { after: number; limit: number }): Promise<PacedHost[]>;
+  /**
+   * Hosts with ready tasks of this job that wait until after `after` for nothing but a gap, the first of them: the gap of this
+   * job, or of another one that no longer runs.
+   */
+  pacedHosts(
+    jobId: number,
+    options: { gapOf: 'this-job' | 'ended-jobs'; after: number; limit: number },
+  ): Promise<PacedHost[]>;
   /** They are due at `nextAt` already, unless something has changed their time since. */
   bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void>;
   /**

@@ -51,8 +51,17 @@ export async function samplePages(
   return found;
 }
 
-/** Earlier pages of a task that are looked at, the newest of them. */
-const FORMER_MAX = 3;
+/** Earlier visits of a page that are known of, the newest of them and the first. */
+const VISITS_MAX = 1_000;
+
+/**
+ * Of the earlier visits of a page, newest first, those that are looked at: the 1st, 2nd, 4th, 8th and so on, and the very first.
+ * What a page lost long ago, the newest of them do not have either.
+ */
+function spread<T>(visits: readonly T[]): T[] {
+  const last = visits.length - 1;
+  return visits.filter((_, index) => Number.isInteger(Math.log2(index + 1)) || index === last);
+}
 
 /** What the same URLs had before: earlier visits of this run, or else the run before. The newest come first. */
 export async function formerPages(
@@ -64,8 +73,9 @@ export async function formerPages(
   const add = (one: SampledPage | undefined, visit: Stored) => {
     if (!one) return;
     const list = stored.get(one) ?? [];
-    list.unshift(visit);
-    stored.set(one, list.slice(0, FORMER_MAX));
+    list.push(visit);
+    if (list.length > VISITS_MAX) list.splice(1, 1);
+    stored.set(one, list);
   };
   for await (const visit of store.views.visitedPages(job.id)) {
     const one = byTask.get(visit.taskId);
@@ -78,7 +88,9 @@ export async function formerPages(
   }
   const found = new Map<SampledPage, Page[]>();
   for (const [one, visits] of stored) {
-    const pages = await Promise.all(visits.map((visit) => openPage(blobs, visit).catch(() => null)));
+    const pages = await Promise.all(
+      spread(visits.toReversed()).map((visit) => openPage(blobs, visit).catch(() => null)),
+    );
     found.set(
       one,
       pages.filter((page) => page !== null),

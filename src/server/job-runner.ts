@@ -30,8 +30,13 @@ interface RunnerOptions {
   onBroken(error: unknown): void;
 }
 
+interface StartOptions {
+  /** Also while another server of the same database runs the job: both do then, and never the same task. */
+  evenIfTaken?: boolean;
+}
+
 /** A job that is at work here. */
-interface Entry {
+interface Entry extends StartOptions {
   /** What its run was begun with. */
   specHash: string;
   run: Run | null;
@@ -101,13 +106,16 @@ export class JobRunner {
     return [...new Map(all.flat().map((heartbeat) => [heartbeat.worker, heartbeat])).values()];
   }
 
-  /** Tasks of a job that is at work here are looked for at once; one that has changed goes on as it is now. */
-  start(job: Job): void {
+  /**
+   * Tasks of a job that is at work here are looked for at once; one that has changed goes on as it is now. One that another
+   * server of the same database runs is left to that.
+   */
+  start(job: Job, options: StartOptions = {}): void {
     this.#runs.get(job.id)?.run?.wake();
     this.followChange(job);
     if (this.#isClosing || this.#runs.has(job.id)) return;
     this.#ends.delete(job.id);
-    const entry: Entry = { specHash: job.specHash, run: null, ended: Promise.resolve() };
+    const entry: Entry = { ...options, specHash: job.specHash, run: null, ended: Promise.resolve() };
     this.#runs.set(job.id, entry);
     entry.ended = this.#work(job, entry).finally(() => this.#runs.delete(job.id));
   }
@@ -134,7 +142,8 @@ export class JobRunner {
     const { store } = folder;
     try {
       // Before anything that takes time: other servers of the same database leave the job alone from now on.
-      await store.jobs.join(job.id);
+      if (entry.evenIfTaken) await store.jobs.join(job.id);
+      else if (!(await store.jobs.claim(job.id))) return;
       // A request that was sent again, or added nothing, may start a job that is over: its end would be told twice.
       if (isOver(await store.jobs.get(job.id))) return void (await store.jobs.leave(job.id));
       // What is stored may be broken: that is said before anything is opened for it.

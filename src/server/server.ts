@@ -5,7 +5,13 @@ import type { AppSettings } from '../app/app.ts';
 import type { Folder } from '../app/folder.ts';
 import { notifyEnd } from '../app/notify.ts';
 import { withEnvironment } from '../config/load.ts';
-import { isResumable, type JobSummary, submitJob } from '../coordinator/jobs.ts';
+import {
+  endingRuns,
+  isResumable,
+  type JobSummary,
+  type SubmittedJob,
+  submitJob,
+} from '../coordinator/jobs.ts';
 import type { RunView } from '../coordinator/reports/run-view.ts';
 import { THRESHOLDS_DEFAULT, type Thresholds } from '../core/alerts/alerts.ts';
 import { messageOf } from '../core/errors.ts';
@@ -167,7 +173,11 @@ export class Server {
       runner: controlOf(this.#runner),
       workers: this.#workers,
       adding: new AddedTasks(store),
-      scrapes: new Scrapes({ store, watch, forecasts, start, allowPrivate, proxyPools, now: Date.now }),
+      scrapes: new Scrapes({
+        ...{ store, watch, forecasts, allowPrivate, proxyPools, now: Date.now },
+        // Its caller waits: another server would only find the page when it looks again.
+        start: (job) => this.#runner.start(job, { evenIfTaken: true }),
+      }),
       forecasts,
       server: {
         isReady: () => this.#isReady(),
@@ -266,9 +276,11 @@ export class Server {
       while ((await this.#folder.store.requests.forget(now - IDEMPOTENCY_MS, FORGET_AT_ONCE)) > 0);
     }
     const free: Job[] = [];
-    for (const job of await this.#folder.store.jobs.running())
+    const running = await this.#folder.store.jobs.running();
+    const ending = endingRuns(running);
+    for (const job of running)
       if (this.#runner.has(job.id)) this.#runner.followChange(job);
-      else if (!(await this.#isWorkedOn(job, now))) free.push(job);
+      else if (!isAfter(job, ending) && !(await this.#isWorkedOn(job, now))) free.push(job);
     const taken = isShared ? Math.ceil(free.length * SHARE_TAKEN) : free.length;
     for (const job of free.slice(0, taken)) this.#runner.start(job);
   }
@@ -297,7 +309,8 @@ export class Server {
     const last = await newestOf(this.#folder, loaded.spec.name);
     if (last?.specHash === code.specHash) return;
     if (last && this.#isFirstLook && isFinishedAs(last, code)) return;
-    const { job } = await submitJob(store, code, { fresh: false, now: Date.now() });
+    const { job, replaced } = await submitJob(store, code, { fresh: false, now: Date.now() });
+    if (replaced) this.#tellReplaced(job, replaced);
     // One that was stopped goes on with what the file says now.
     if (job.state !== 'running' && job.state !== 'waiting')
       await store.jobs.update(job.id, {
@@ -306,6 +319,15 @@ export class Server {
         reason: null,
         endedAt: null,
       });
+  }
+
+  /** The run that is replaced ends before the new one begins. */
+  #tellReplaced(job: Job, { job: { id, name, run }, changes }: NonNullable<SubmittedJob['replaced']>): void {
+    const message = `its job file has changed: ${changes.join(', ')}`;
+    this.#options.settings.logger.warn(
+      `${job.name}-${job.run} is a new run, because ${message}; ${name}-${run} is stopped, and \`seine resume ${name}-${run}\` continues it`,
+    );
+    this.#runner.run(id)?.stop({ state: 'stopped', cause: 'request', message });
   }
 
   async #startScheduled(now: number): Promise<void> {
@@ -357,8 +379,9 @@ export class Server {
     if (id === undefined) return null;
     const jobId = Number(id);
     if (method === 'POST') {
-      const job = await this.#folder.store.jobs.get(jobId);
-      if (job.state === 'running') this.#runner.start(job);
+      const { jobs } = this.#folder.store;
+      const job = await jobs.get(jobId);
+      if (job.state === 'running' && !isAfter(job, endingRuns(await jobs.running()))) this.#runner.start(job);
       return {};
     }
     if (method !== 'GET') return null;
@@ -416,6 +439,10 @@ function controlOf(runner: JobRunner): JobControl {
 function isFinishedAs(last: Job, { spec, bundle }: JobCode): boolean {
   const isFinished = last.state === 'done' || last.state === 'cancelled';
   return isFinished && last.bundle === bundle && compareJobs(last.spec, spec).scraped.length === 0;
+}
+
+function isAfter({ name, run }: Job, ending: ReadonlyMap<string, number>): boolean {
+  return run > (ending.get(name) ?? run);
 }
 
 async function newestOf({ store }: Folder, name: string): Promise<Job | null> {

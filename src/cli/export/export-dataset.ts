@@ -1,12 +1,12 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { AWS_ITSELF } from '../../aws/s3/s3-client.ts';
 import { isS3Url } from '../../aws/s3/s3-url.ts';
 import { requireJob } from '../../coordinator/jobs.ts';
-import { type ExitName, SeineError } from '../../core/errors.ts';
+import { type ExitName, messageOf, SeineError } from '../../core/errors.ts';
 import type { JobSpec } from '../../core/job-schema/job.ts';
 import type { TaskRow } from '../../core/model.ts';
 import { compilePatterns } from '../../core/url/pattern.ts';
+import { makeFolder } from '../../machine/make-folder.ts';
 import type { Job, Store } from '../../ports/store.ts';
 import { formatAmount, formatCount } from '../../tui/format.ts';
 import { type Context, print, printJson, withFolder } from '../context.ts';
@@ -31,7 +31,7 @@ export async function exportDataset(context: Context): Promise<ExitName> {
   const readImage = await openImageReader(changeOf(context));
   return withFolder(context, async (folder): Promise<ExitName> => {
     const job = await requireJob(folder.store, context.parsed.args[0] ?? null);
-    if (!isS3Url(output)) await mkdir(output, { recursive: true });
+    if (!isS3Url(output)) makeOutputFolder(resolve(output));
     const s3 = context.settings.s3 ?? AWS_ITSELF;
     const base = output.replace(/\/+$/, '');
     const open = (name: string) =>
@@ -105,4 +105,15 @@ function oneOf<T extends string>(name: string, text: string, values: readonly T[
   const known = values.find((value) => value === text);
   if (known) return known;
   throw new SeineError(`--${name} must be one of ${values.join(', ')}, got '${text}'`);
+}
+
+function makeOutputFolder(path: string): void {
+  try {
+    makeFolder(path);
+  } catch (error) {
+    throw new SeineError(`cannot make the folder ${path}: ${messageOf(error)}`, {
+      hint: 'choose another folder with -o',
+      cause: error,
+    });
+  }
 }

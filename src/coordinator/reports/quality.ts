@@ -42,6 +42,8 @@ async function formerQuality(
   wanted: Set<string>,
 ): Promise<QualityRow[]> {
   const found: QualityRow[] = [];
+  /** Of routes that never had more: the newest with some. */
+  const few = new Map<string, QualityRow>();
   let run: Job | null = job;
   let before = pass;
   for (let step = 0; step < LOOK_BACK && wanted.size > 0; step++) {
@@ -52,13 +54,14 @@ async function formerQuality(
       before = run.pass;
     }
     for (const row of await store.views.quality(run.id, before)) {
-      if (wanted.has(row.route) && row.records + row.invalid >= COMPARABLE_MIN) {
+      if (!wanted.has(row.route)) continue;
+      if (row.records + row.invalid >= COMPARABLE_MIN) {
         wanted.delete(row.route);
         found.push(row);
-      }
+      } else if (row.records + row.invalid >= FEW_MIN && !few.has(row.route)) few.set(row.route, row);
     }
   }
-  return found;
+  return [...found, ...[...few.values()].filter(({ route }) => wanted.has(route))];
 }
 
 async function runBefore(store: Reads, job: Job): Promise<Job | null> {
@@ -72,6 +75,11 @@ async function runBefore(store: Reads, job: Job): Promise<Job | null> {
 
 /** Fewer records say little: one missing price of five is no drift. */
 export const COMPARABLE_MIN = 20;
+/** From so many on, a fall of half or more is told: of five records, one without a price says nothing, and all of them do. */
+export const FEW_MIN = 5;
+export const FEW_DROP_MIN = 0.5;
+/** A pass with far fewer records than the other has those of some pages only, which may be a kind of their own: sold out. */
+const FEW_SHARE_MIN = 0.5;
 /** With more pages than this share in which there was nothing, a route takes all kinds of pages. */
 const BLANK_SHARE_MAX = 0.2;
 /** A share that fell by so much is told. */
@@ -90,9 +98,9 @@ export function judgeQuality(rows: readonly QualityRow[], before: readonly Quali
 function judgeRoute(row: QualityRow, before: QualityRow | null): RouteQuality {
   const isByPage = before !== null && (before.blank ?? 0) <= BLANK_SHARE_MAX * pagesOf(before);
   const now = isByPage ? pagesOf(row) : row.records;
-  const comparable = before !== null && now >= COMPARABLE_MIN && before.records >= COMPARABLE_MIN;
+  const dropMin = before && dropMinOf(now, before.records);
   // A field that no record has any more is still a field of the route.
-  const names = [...new Set([...Object.keys(row.filled), ...(comparable ? Object.keys(before.filled) : [])])];
+  const names = [...new Set([...Object.keys(row.filled), ...(dropMin ? Object.keys(before!.filled) : [])])];
   const rates = names.map((name): [string, number] => [name, rateOf(row, name)]);
   return {
     route: row.route,
@@ -105,7 +113,7 @@ function judgeRoute(row: QualityRow, before: QualityRow | null): RouteQuality {
     fields: Object.fromEntries(rates.map(([name, rate]) => [name, rounded(rate)])),
     drops: [
       ...validityDrop(row, before),
-      ...(comparable ? names.flatMap((name) => fieldDrop(row, before, name, isByPage)) : []),
+      ...(dropMin ? names.flatMap((name) => fieldDrop(row, before!, name, { isByPage, dropMin })) : []),
     ],
   };
 }
@@ -122,10 +130,22 @@ function rateOf(row: QualityRow, field: string): number {
 }
 
 /** Pages that lost all their fields make no record, so that the fill rate of the others could not tell. */
-function fieldDrop(row: QualityRow, before: QualityRow, field: string, isByPage: boolean): QualityDrop[] {
+function fieldDrop(
+  row: QualityRow,
+  before: QualityRow,
+  field: string,
+  { isByPage, dropMin }: { isByPage: boolean; dropMin: number },
+): QualityDrop[] {
   const [was, is] = [rateOf(before, field), rateOf(row, field)];
-  if (!isByPage) return dropOf(field, was, is);
-  return dropOf(field, was * recordShare(before), is * recordShare(row));
+  if (!isByPage) return dropOf(field, was, is, dropMin);
+  return dropOf(field, was * recordShare(before), is * recordShare(row), dropMin);
+}
+
+/** From what on a share counts as fallen, with so many records now and before; null when they cannot be compared. */
+function dropMinOf(now: number, before: number): number | null {
+  const least = Math.min(now, before);
+  if (least >= COMPARABLE_MIN) return DROP_MIN;
+  return least >= FEW_MIN && least >= FEW_SHARE_MIN * Math.max(now, before) ? FEW_DROP_MIN : null;
 }
 
 function pagesOf({ records, blank = 0 }: QualityRow): number {
@@ -142,13 +162,12 @@ function validShare({ records, invalid }: QualityRow): number | null {
 
 /** Pages whose required field is gone make no record, so that no fill rate could tell. */
 function validityDrop(row: QualityRow, before: QualityRow | null): QualityDrop[] {
-  if (!before || row.records + row.invalid < COMPARABLE_MIN) return [];
-  if (before.records + before.invalid < COMPARABLE_MIN) return [];
-  return dropOf(null, validShare(before)!, validShare(row)!);
+  const dropMin = before && dropMinOf(row.records + row.invalid, before.records + before.invalid);
+  return dropMin ? dropOf(null, validShare(before!)!, validShare(row)!, dropMin) : [];
 }
 
-function dropOf(field: string | null, before: number, now: number): QualityDrop[] {
-  return before - now >= DROP_MIN - ROUNDING ? [{ field, before: rounded(before), now: rounded(now) }] : [];
+function dropOf(field: string | null, before: number, now: number, dropMin: number): QualityDrop[] {
+  return before - now >= dropMin - ROUNDING ? [{ field, before: rounded(before), now: rounded(now) }] : [];
 }
 
 function rounded(rate: number): number {

@@ -13,7 +13,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
-import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/host-rows.ts';
+import { type DueColumns, type PacedColumns, pacedByEnded, toDue, toPaced } from '../shared/host-rows.ts';
 import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
@@ -198,8 +198,9 @@ export class PostgresFrontier implements Frontier {
     );
   }
 
-  async pacedHosts(jobId: number, { after, limit }: { after: number; limit: number }): Promise<PacedHost[]> {
-    return (await this.#db.read<PacedColumns>(SELECT_PACED, jobId, after, limit)).map(toPaced);
+  async pacedHosts(jobId: number, options: Parameters<Frontier['pacedHosts']>[1]): Promise<PacedHost[]> {
+    const { gapOf, after, limit } = options;
+    return (await this.#db.read<PacedColumns>(SELECT_PACED[gapOf], jobId, after, limit)).map(toPaced);
   }
 
   async bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void> {
@@ -288,11 +289,16 @@ const PROMOTE = `
   )
   UPDATE tasks SET state = ${READY} WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING host_id`;
 
-const SELECT_PACED = `
+const selectPaced = (isPacer: string) => `
   SELECT later.ready, ${HOST_COLUMNS}, hosts.last_sent_at AS "lastSentAt"
   FROM (SELECT host_id, ready FROM queues WHERE job_id = $1 AND ready > 0 AND next_at > $2 ORDER BY next_at LIMIT $3) AS later
     JOIN hosts ON hosts.id = later.host_id
-  WHERE hosts.next_at = hosts.paced_until AND hosts.paced_by = $1 AND hosts.last_sent_at IS NOT NULL`;
+  WHERE hosts.next_at = hosts.paced_until AND ${isPacer} AND hosts.last_sent_at IS NOT NULL`;
+
+const SELECT_PACED = {
+  'this-job': selectPaced('hosts.paced_by = $1'),
+  'ended-jobs': selectPaced(pacedByEnded('$1')),
+};
 
 const BRING_FORWARD = `
   WITH forward AS (

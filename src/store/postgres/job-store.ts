@@ -212,6 +212,16 @@ export class PostgresJobStore implements JobStore {
     await this.#heartbeats.join(jobId);
   }
 
+  async claim(jobId: number): Promise<boolean> {
+    const coordinator = await this.#heartbeats.register();
+    const isClaimed = await this.#db.write(async (tx) => {
+      await tx.run(LOCK_JOB, jobId);
+      return (await tx.run(CLAIM_JOB, coordinator, jobId)).length > 0;
+    });
+    if (isClaimed) await this.#heartbeats.join(jobId);
+    return isClaimed;
+  }
+
   async leave(jobId: number): Promise<number> {
     await this.#heartbeats.leaveJob(jobId);
     return this.atWork(jobId);
@@ -273,6 +283,13 @@ const SELECT_SOURCES = `
 const COUNT_AT_WORK = `
   SELECT count(*) AS count FROM coordinator_jobs JOIN coordinators ON coordinators.id = coordinator_jobs.coordinator_id
   WHERE coordinator_jobs.job_id = $1 AND coordinators.alive_until > now()`;
+
+/** Those that claim a job come one after the other, by the lock of its row. */
+const CLAIM_JOB = `
+  INSERT INTO coordinator_jobs (coordinator_id, job_id) SELECT $1, $2 WHERE NOT EXISTS (
+    SELECT 1 FROM coordinator_jobs JOIN coordinators ON coordinators.id = coordinator_jobs.coordinator_id
+    WHERE coordinator_jobs.job_id = $2 AND coordinators.id <> $1 AND coordinators.alive_until > now())
+  ON CONFLICT (coordinator_id, job_id) DO UPDATE SET job_id = excluded.job_id RETURNING job_id`;
 
 /** Whoever reads them keeps them, as long as it is alive and at work on the job. */
 const TAKE_SOURCES = `

@@ -102,3 +102,8 @@ export async function* hostSteps(
     after = last.host;
   }
 }
+
+/** Whether the gap that a host waits for is that of another job, which no longer runs. */
+export const pacedByEnded = (jobId: string) =>
+  `hosts.paced_by <> ${jobId}
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE jobs.id = hosts.paced_by AND jobs.state = 'running')`;

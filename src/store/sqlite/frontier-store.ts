@@ -15,7 +15,7 @@ import type {
   SettleResult,
   SourcePosition,
 } from '../../ports/store.ts';
-import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/host-rows.ts';
+import { type DueColumns, type PacedColumns, pacedByEnded, toDue, toPaced } from '../shared/host-rows.ts';
 import { RUN_ON } from '../shared/job-rows.ts';
 import { type ReadyColumns, type SentColumns, toAdopted } from '../shared/leased-rows.ts';
 import { LEASED, READY, WAITING } from '../shared/states.ts';
@@ -246,8 +246,9 @@ export class SqliteFrontier implements Frontier {
     });
   }
 
-  async pacedHosts(jobId: number, { after, limit }: { after: number; limit: number }): Promise<PacedHost[]> {
-    return this.#db.all<PacedColumns>(SELECT_PACED, jobId, after, limit, jobId).map(toPaced);
+  async pacedHosts(jobId: number, options: Parameters<Frontier['pacedHosts']>[1]): Promise<PacedHost[]> {
+    const { gapOf, after, limit } = options;
+    return this.#db.all<PacedColumns>(SELECT_PACED[gapOf], jobId, after, limit).map(toPaced);
   }
 
   async bringForward(hosts: readonly { hostId: number; from: number; nextAt: number }[]): Promise<void> {
@@ -336,11 +337,16 @@ const SELECT_NEXT_DUE = `
   SELECT (SELECT min(next_at) FROM queues WHERE job_id = ? AND ready > 0) AS host,
     (SELECT min(due_at) FROM tasks WHERE job_id = ? AND state = ${WAITING}) AS task`;
 
-const SELECT_PACED = `
+const selectPaced = (isPacer: string) => `
   SELECT later.ready, ${HOST_COLUMNS}, hosts.last_sent_at AS lastSentAt
-  FROM (SELECT host_id, ready FROM queues WHERE job_id = ? AND ready > 0 AND next_at > ? ORDER BY next_at LIMIT ?) AS later
+  FROM (SELECT host_id, ready FROM queues WHERE job_id = ?1 AND ready > 0 AND next_at > ?2 ORDER BY next_at LIMIT ?3) AS later
     JOIN hosts ON hosts.id = later.host_id
-  WHERE hosts.next_at = hosts.paced_until AND hosts.paced_by = ? AND hosts.last_sent_at IS NOT NULL`;
+  WHERE hosts.next_at = hosts.paced_until AND ${isPacer} AND hosts.last_sent_at IS NOT NULL`;
+
+const SELECT_PACED = {
+  'this-job': selectPaced('hosts.paced_by = ?1'),
+  'ended-jobs': selectPaced(pacedByEnded('?1')),
+};
 
 const BRING_FORWARD = 'UPDATE hosts SET next_at = ?1, paced_until = ?1 WHERE id = ?2 AND next_at = ?3';
 

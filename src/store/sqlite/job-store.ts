@@ -234,6 +234,11 @@ export class SqliteJobStore implements JobStore {
     this.#atWork.add(jobId);
   }
 
+  async claim(jobId: number): Promise<boolean> {
+    this.#atWork.add(jobId);
+    return true;
+  }
+
   async leave(jobId: number): Promise<number> {
     this.#atWork.delete(jobId);
     return 0;

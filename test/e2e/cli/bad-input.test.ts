@@ -190,3 +190,34 @@ test('a private address is refused unless allowed', async () => {
   const dead = await seine(['dead', '--dir', at('private')]);
   expect(dead.stdout).toMatch(/private-address/);
 });
+
+describe('folders below /proc, where nothing can be made', () => {
+  // Within a process of its own: what never ends can be ended.
+  const tried = async (args: string[], env: Record<string, string> = {}, input?: string) => {
+    const started = startSeine(args, { env, cwd: folder.path, ...(input === undefined ? {} : { input }) });
+    const tooLong = setTimeout(() => void started.killTree(), 60_000);
+    try {
+      return await started.finished;
+    } finally {
+      clearTimeout(tooLong);
+    }
+  };
+  const page = 'http://127.0.0.1:1/';
+
+  test.each(['/proc/seine', '/proc/seine/below', '/proc'])('blobs in %s', async (place) => {
+    const finished = await tried(['run', page, '--dir', at('blobs')], { SEINE_BLOBS: place });
+    expectSentence(finished, 2, /cannot write to the folder \/proc\S*: .+\n {2}choose .* --blobs/);
+  });
+
+  test('the folder of a job, also when its list is read from standard input', async () => {
+    for (const input of [undefined, `${page}\n`]) {
+      const finished = await tried(['run', input ? '-' : page, '--dir', '/proc/seine'], {}, input);
+      expectSentence(finished, 2, /cannot write to the folder \/proc\/seine: /);
+    }
+  });
+
+  test('a new job file', async () => {
+    const finished = await tried(['init', '--into', '/proc/seine']);
+    expectSentence(finished, 2, /cannot write to \/proc\/seine: /);
+  });
+});

@@ -13,6 +13,7 @@ const folder = temporaryFolder();
 const dir = join(folder.path, 'data');
 const job = join(folder.path, 'mugs.json');
 let isRedesigned = false;
+let edition = 0;
 let requests = 0;
 const site = createServer((request, response) => {
   requests++;
@@ -20,7 +21,7 @@ const site = createServer((request, response) => {
   const before = `<h1>Mug ${n}</h1><p class="price">${n},50 €</p><dl><dt>Weight</dt><dd>${n * 10} g</dd></dl>`;
   const after = `<nav>Mug 0</nav><h2 class="product__name">Mug ${n}</h2><p class="old">99,00 €</p>
     <p class="css-1a2b3c"><span class="product__price">${n},50 €</span></p>
-    <table><tr><th>Weight</th><td>${n * 10} g</td></tr></table>`;
+    <table><tr><th>Weight</th><td>${n * 10} g</td></tr></table><p>Edition ${edition}</p>`;
   response
     .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
     .end(`<html><body>${isRedesigned ? after : before}</body></html>`);
@@ -195,4 +196,12 @@ test('a new design: what was read before is found again, and nothing is changed'
   const shown = (await run('repair', 'mugs')).stdout;
   expect(shown).toContain('title was read from 100 % of them, now from 0 %, by "h1"');
   expect(shown).toContain('nothing was changed; to repair it, write in the job:');
+});
+
+test('what was lost several visits ago is found', async () => {
+  for (edition = 1; edition <= 4; edition++) await run('run', job, '--refresh', '--json');
+  const { stdout } = await run('repair', 'mugs', '--json');
+  const { routes } = JSON.parse(stdout) as { routes: { fields: Learned[] }[] };
+  const { field, proposals } = routes[0]!.fields[0]!;
+  expect([field, proposals[0]?.field]).toEqual(['title', '.product__name']);
 });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -161,6 +161,43 @@ test('a job that is at work or was stopped by a limit goes on with what its file
   expect(server.lines.slice(2).map(({ id, state, done }) => ({ id, state, done }))).toEqual(
     expect.arrayContaining(['limited-1', 'paced-1'].map((id) => ({ id, state: 'done', done: PAGES }))),
   );
+  await end(server);
+});
+
+test('a run whose job file says something else is stopped, and can go on; then the new run begins', async () => {
+  const dir = join(folder.path, 'replaced');
+  const file = writeJob(join(folder.path, 'routes.json'));
+  const log = join(folder.path, 'routes.log');
+  const before = site.log.length;
+  site.hold();
+  const server = await serveWith({ SEINE_LOG_FILE: log }, dir, file);
+  servers.push(server);
+  // robots.txt, the home page, and one that is held.
+  await site.requests(before + 3);
+
+  writeJob(file, { routes: [{ name: 'page', match: '*', select: { title: 'title' } }] });
+  // Its pages are held: the new run could not end before it.
+  await server.until(2);
+  expect(server.lines[1]).toMatchObject({
+    id: 'routes-1',
+    state: 'stopped',
+    reason: 'its job file has changed: routes',
+  });
+  site.release();
+  await server.until(3);
+  expect(server.lines[2]).toMatchObject({ id: 'routes-2', state: 'done', done: PAGES, records: PAGES });
+  expect(readFileSync(log, 'utf8')).toMatch(/routes-2 .*has changed: routes; .*seine resume routes-1/);
+  const db = new DatabaseSync(join(dir, 'seine.db'), { readOnly: true });
+  const { ended } = db.prepare('SELECT ended_at AS ended FROM jobs WHERE run = 1').get() as { ended: number };
+  const { first } = db
+    .prepare(
+      'SELECT min(started_at) AS first FROM attempts JOIN jobs ON jobs.id = attempts.job_id WHERE run = 2',
+    )
+    .get() as { first: number };
+  db.close();
+  expect(first).toBeGreaterThanOrEqual(ended);
+  const resumed = await seine(['resume', 'routes-1', '--json', '--dir', dir]);
+  expect(lastJson(resumed)).toMatchObject({ id: 'routes-1', state: 'done', done: PAGES });
   await end(server);
 });
 

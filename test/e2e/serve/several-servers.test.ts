@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { seine } from '../../support/seine-in-process.ts';
-import { temporaryFolder } from '../../support/seine-process.ts';
+import { startSeine, temporaryFolder } from '../../support/seine-process.ts';
 import { endServer, type Served, serve } from '../../support/serve-process.ts';
 import { type PostgresServer, startPostgres } from '../../support/servers/services.ts';
 import { type LinkedSite, startLinkedSite } from '../../support/sites/linked-site.ts';
@@ -43,9 +43,8 @@ const AT_WORK = `
     ON coordinator_jobs.coordinator_id = coordinators.id
   WHERE alive_until > now() GROUP BY coordinators.place ORDER BY count(*) DESC`;
 
-/** Two servers that look at the same moment may both work on a job: their batches never have the same task. */
 const JOBS_AT_WORK = `
-  SELECT count(DISTINCT job_id) AS jobs FROM seine.coordinators JOIN seine.coordinator_jobs
+  SELECT count(DISTINCT job_id) AS jobs, count(*) AS runs FROM seine.coordinators JOIN seine.coordinator_jobs
     ON coordinator_jobs.coordinator_id = coordinators.id
   WHERE alive_until > now()`;
 
@@ -76,9 +75,14 @@ test('servers over one database share the jobs, and one takes over what a killed
   await client.connect();
   onTestFinished(() => client.end());
   const atWork = async () => (await client.query<{ place: string; jobs: string }>(AT_WORK)).rows;
-  const all = async () => Number((await client.query<{ jobs: string }>(JOBS_AT_WORK)).rows[0]?.jobs);
-  await expect.poll(all, POLL).toBe(NAMES.length);
+  const all = async () => {
+    const { jobs, runs } = (await client.query<{ jobs: string; runs: string }>(JOBS_AT_WORK)).rows[0]!;
+    return { jobs: Number(jobs), runs: Number(runs) };
+  };
+  await expect.poll(async () => (await all()).jobs, POLL).toBe(NAMES.length);
   await site.requests(NAMES.length * 3);
+  // A job runs at one server.
+  expect(await all()).toEqual({ jobs: NAMES.length, runs: NAMES.length });
 
   const { place } = (await atWork())[0]!;
   const placeOf = (name: string) => readFileSync(join(folder.path, name, 'coordinator-id'), 'utf8').trim();
@@ -94,4 +98,19 @@ test('servers over one database share the jobs, and one takes over what a killed
   expect(await runs()).toHaveLength(NAMES.length);
   expect((await client.query(FETCHED_TWICE)).rows).toEqual([]);
   expect((await endServer(servers.get(other!)!)).stderr).toBe('');
+});
+
+test('a second server in the folder of another one is refused, also over a database', async () => {
+  const store = await postgres.createDatabase();
+  const dir = join(folder.path, 'same');
+  const first = await serve(dir, '--store', store);
+  onTestFinished(async () => void (await first.started.killTree()));
+  const about = readFileSync(join(dir, 'server.json'), 'utf8');
+  const second = startSeine(['serve', '--dir', dir, '--store', store, '--listen', '127.0.0.1:0']);
+  onTestFinished(async () => void (await second.killTree()));
+  expect(await second.finished).toMatchObject({
+    code: 5,
+    stderr: expect.stringContaining(`a server is running in ${dir}`),
+  });
+  expect(readFileSync(join(dir, 'server.json'), 'utf8')).toBe(about);
 });

@@ -74,6 +74,17 @@ test('a pass in which little changed is passed over', async () => {
   expect(await drops(job)).toEqual([{ field: 'price', before: 1, now: 0.5 }]);
 });
 
+test('a site with few pages is compared with its newest pass that has some', async () => {
+  let job = await createJob(store, 'shop');
+  await report(job, 12, 12);
+  job = await nextPass(job);
+  await report(job, 2, 0);
+  expect(await drops(job)).toEqual([]);
+  job = await nextPass(job);
+  await report(job, 12, 0);
+  expect(await drops(job)).toEqual([{ field: 'price', before: 1, now: 0 }]);
+});
+
 test('pages that lost all their fields are counted, and their route is not shown unless it had records', async () => {
   let job = await createJob(store, 'shop');
   await report(job, 100, 100);

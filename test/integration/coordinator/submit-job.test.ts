@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { submitJob } from '../../../src/coordinator/jobs.ts';
+import { endingRuns, submitJob } from '../../../src/coordinator/jobs.ts';
 import type { JobInput } from '../../../src/core/job-schema/job.ts';
 import type { Store } from '../../../src/ports/store.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
@@ -64,4 +64,20 @@ test('a run that has ended, or is not wanted, is not continued and not mentioned
   });
   await store.jobs.update(job.id + 1, { state: 'done' });
   expect(await submit({ follow: true })).toMatchObject({ job: { run: 3 }, replaced: null });
+});
+
+test('a run that another one replaces is stopped, and one that is started on purpose leaves it alone', async () => {
+  const first = await submit({});
+  await submit({ limits: { pages: 3 } }, { fresh: true });
+  expect(await store.jobs.get(first.job.id)).toMatchObject({ state: 'running', requestedState: 'run' });
+  const third = await submit({ follow: true, keepOpen: true });
+  const [second, other] = [third.replaced!.job.id, third.job.id];
+  expect(await store.jobs.get(second)).toMatchObject({ state: 'running', requestedState: 'stop' });
+  const running = await store.jobs.running();
+  expect([...endingRuns(running)]).toEqual([['shop', 2]]);
+
+  // One that waits for more URLs has no coordinator that could end it.
+  await store.jobs.update(other, { state: 'waiting' });
+  await submit({ limits: { depth: 2 } });
+  expect(await store.jobs.get(other)).toMatchObject({ state: 'stopped', endedAt: now - 1 });
 });

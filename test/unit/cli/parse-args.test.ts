@@ -44,6 +44,21 @@ describe('command lines', () => {
     expect(parse('run -- --follow').args).toEqual(['--follow']);
   });
 
+  test('a negative number is the value of the option before it, as after =', () => {
+    expect(parse('add shop u --priority -3')).toMatchObject({
+      args: ['shop', 'u'],
+      values: { priority: '-3' },
+    });
+    expect(parse('priority shop /a -5').args).toEqual(['shop', '/a', '-5']);
+    for (const [command, { options }] of Object.entries(COMMANDS))
+      for (const [name, { kind }] of Object.entries(options))
+        if (kind === 'value' || kind === 'values')
+          for (const value of ['-1', '-.5', '-2mb'])
+            expect(parse(`${command} --${name} ${value}`)).toEqual(parse(`${command} --${name}=${value}`));
+    expect(messageOf(['run', '--rate', '--json'])).toMatch(/^--rate needs a value/);
+    expect(messageOf(['run', '--json', '-1'])).toMatch(/unknown option -1/);
+  });
+
   test('short options', () => {
     expect(parse('export shop -o out.csv')).toMatchObject({ args: ['shop'], values: { output: 'out.csv' } });
   });

@@ -5,7 +5,7 @@ import { SECTIONS, withSections } from '../../../scripts/docs/write-docs.ts';
 import { COMMANDS } from '../../../src/cli/specs/commands.ts';
 import { SETTINGS } from '../../../src/config/schema.ts';
 import { LOOK_AHEAD_MS } from '../../../src/coordinator/batch-sender.ts';
-import { COMPARABLE_MIN, DROP_MIN } from '../../../src/coordinator/reports/quality.ts';
+import { COMPARABLE_MIN, DROP_MIN, FEW_DROP_MIN, FEW_MIN } from '../../../src/coordinator/reports/quality.ts';
 import { ROBOTS_AGE_MS_MAX, ROBOTS_REDIRECTS_MAX } from '../../../src/coordinator/robots/robots-cache.ts';
 import { EXIT_CODES } from '../../../src/core/errors.ts';
 import { FAILURES, SKIPS } from '../../../src/core/failures.ts';
@@ -162,6 +162,8 @@ describe('written by hand, but true', () => {
       ['docs/jobs.md', 'After 10 redirects', 10, LIMITS.redirectsMax],
       ['docs/records.md', 'at least 20 records', 20, COMPARABLE_MIN],
       ['docs/records.md', '10 points or more', 0.1, DROP_MIN],
+      ['docs/records.md', 'from 5 records on', 5, FEW_MIN],
+      ['docs/records.md', '50 points or more', 0.5, FEW_DROP_MIN],
       ['docs/exports.md', 'at most 50,000 rows', 50_000, GROUP_ROWS_MAX],
       ['docs/exports.md', 'beyond the first 1,000', 1_000, LIMITS.tableFieldsMax],
       ['docs/reliability.md', 'worker died six times', 6, LOSSES_MAX],

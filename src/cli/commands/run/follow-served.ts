@@ -41,7 +41,8 @@ export async function followServed(
           hint: `\`seine serve\` continues ${job.name}-${job.run}`,
         });
       });
-      if (followed.view) view = followed.view;
+      // Another server of the same database may run it: then the store alone knows how far it is.
+      view = followed.view ?? { ...view, counters: await jobs.counters(job.id) };
       const stored = await jobs.get(job.id);
       if (followed.end || (!followed.view && stored.state !== 'running')) {
         dashboard?.close();

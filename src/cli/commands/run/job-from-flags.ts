@@ -1,8 +1,8 @@
-import { createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
+import { createWriteStream, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { withEnvironment } from '../../../config/load.ts';
-import { SeineError } from '../../../core/errors.ts';
+import { messageOf, SeineError } from '../../../core/errors.ts';
 import { PRIVATE_FILE, PRIVATE_FOLDER } from '../../../core/file-modes.ts';
 import {
   type FollowRule,
@@ -26,6 +26,7 @@ import {
 import { parseProxy } from '../../../core/proxies/proxy.ts';
 import { anchorSource, isJobFile, type LoadedJob, loadJobFile } from '../../../job-file/load-job-file.ts';
 import { parseJob } from '../../../job-file/parse-job.ts';
+import { makeFolder } from '../../../machine/make-folder.ts';
 import type { FileFormat } from '../../../sources/formats/file-format.ts';
 import type { Context } from '../../context.ts';
 
@@ -122,8 +123,15 @@ async function spoolStdin(context: Context, format: FileFormat): Promise<string>
   if (context.parsed.values['dry-run']) return '-';
   const dir = resolve(context.settings.dir, 'inputs');
   // The folder is private, what it is in need not be.
-  mkdirSync(dirname(dirname(dir)), { recursive: true });
-  mkdirSync(dir, { recursive: true, mode: PRIVATE_FOLDER });
+  try {
+    makeFolder(dirname(dir), { mode: PRIVATE_FOLDER });
+    makeFolder(dir, { mode: PRIVATE_FOLDER });
+  } catch (error) {
+    throw new SeineError(`cannot write to the folder ${dirname(dir)}: ${messageOf(error)}`, {
+      hint: 'choose another folder with --dir',
+      cause: error,
+    });
+  }
   const path = join(dir, stdinFileName(Date.now(), process.pid, format));
   await pipeline(process.stdin, createWriteStream(path, { mode: PRIVATE_FILE }));
   return path;

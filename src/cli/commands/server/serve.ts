@@ -22,7 +22,8 @@ export async function serveCommand(context: Context): Promise<ExitName> {
   const folder = await openFolder(context.settings, { create: true, toWork: true });
   const signals = watchSignals({ secondExits: true });
   try {
-    const lock = folder.lock();
+    // Its address is in the folder: two of them would overwrite and remove each other's.
+    const lock = folder.lock({ alone: true });
     try {
       const server = await Server.open(folder, {
         listen,

@@ -1,9 +1,10 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf, SeineError } from '../../../core/errors.ts';
 import { isHttpUrl } from '../../../core/job-schema/source-name.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
 import { jobJsonSchema } from '../../../job-file/json-schema.ts';
+import { makeFolder } from '../../../machine/make-folder.ts';
 import { type Command, print, printJson } from '../../context.ts';
 import { PRACTICE_SHOP, readmeOf, TEMPLATES } from './templates.ts';
 
@@ -53,7 +54,7 @@ export const initCommand: Command = async (context) => {
   const kept = Object.keys(files).filter((name) => existsSync(join(dir, name)));
   const written = Object.keys(files).filter((name) => !kept.includes(name));
   try {
-    mkdirSync(dir, { recursive: true });
+    makeFolder(dir);
     for (const name of written) writeFileSync(join(dir, name), files[name]!);
   } catch (error) {
     throw new SeineError(`cannot write to ${dir}: ${messageOf(error)}`, {

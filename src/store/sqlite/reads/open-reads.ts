@@ -37,11 +37,16 @@ export function openReads(path: string): ReadStore {
   };
 }
 
-/** Starts with the first call. One that ends fails the calls that wait, and is started again with the next. */
+/** A thread, and the calls that wait for it: one that breaks ends later than its successor may begin. */
+interface Started {
+  worker: Worker;
+  waiting: Map<number, Waiting>;
+}
+
+/** Starts with the first call. One that ends fails the calls that wait for it, and is started again with the next. */
 class ReadThread {
   readonly #path: string;
-  readonly #waiting = new Map<number, Waiting>();
-  #worker: Worker | null = null;
+  #started: Started | null = null;
   #last = 0;
 
   constructor(path: string) {
@@ -50,15 +55,16 @@ class ReadThread {
 
   call(part: ReadCall['part'], method: string, args: unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      this.#worker ??= this.#start();
+      this.#started ??= this.#start();
+      const { worker, waiting } = this.#started;
       const id = ++this.#last;
-      this.#waiting.set(id, { resolve, reject });
-      this.#worker.postMessage({ id, part, method, args } satisfies ReadCall);
+      waiting.set(id, { resolve, reject });
+      worker.postMessage({ id, part, method, args } satisfies ReadCall);
     });
   }
 
   async close(): Promise<void> {
-    const worker = this.#worker;
+    const worker = this.#started?.worker;
     if (!worker) return;
     worker.ref();
     const exited = new Promise<void>((resolve) => worker.once('exit', () => resolve()));
@@ -66,30 +72,32 @@ class ReadThread {
     await exited;
   }
 
-  #start(): Worker {
+  #start(): Started {
     const ending = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const worker = new Worker(new URL(`./read-thread.${ending}`, import.meta.url), {
       workerData: { path: this.#path },
       name: 'reads',
       resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 },
     });
+    const waiting = new Map<number, Waiting>();
+    const started = { worker, waiting };
     worker.on('message', (answer: ReadAnswer) => {
-      const asked = this.#waiting.get(answer.id);
-      this.#waiting.delete(answer.id);
+      const asked = waiting.get(answer.id);
+      waiting.delete(answer.id);
       if ('error' in answer) asked?.reject(new Error(answer.error));
       else asked?.resolve(answer.value);
     });
     worker.on('error', (error) =>
-      this.#onEnded(worker, error instanceof Error ? error : new Error(String(error))),
+      this.#onEnded(started, error instanceof Error ? error : new Error(String(error))),
     );
-    worker.on('exit', () => this.#onEnded(worker, new Error('the thread that reads ended')));
+    worker.on('exit', () => this.#onEnded(started, new Error('the thread that reads ended')));
     worker.unref();
-    return worker;
+    return started;
   }
 
-  #onEnded(worker: Worker, error: Error): void {
-    if (this.#worker === worker) this.#worker = null;
-    for (const asked of this.#waiting.values()) asked.reject(error);
-    this.#waiting.clear();
+  #onEnded(ended: Started, error: Error): void {
+    if (this.#started === ended) this.#started = null;
+    for (const asked of ended.waiting.values()) asked.reject(error);
+    ended.waiting.clear();
   }
 }

@@ -138,7 +138,7 @@ export function testDueHosts(setup: StoreSetup): void {
       await enqueue(setup.store, other, tasksOf(`${A}/1`));
       const { frontier } = setup.store;
       const paced = (jobId = setup.job.id, after = T0 + 1_000) =>
-        frontier.pacedHosts(jobId, { after, limit: 9 });
+        frontier.pacedHosts(jobId, { gapOf: 'this-job', after, limit: 9 });
       const until = T0 + 60_000;
       const batch = await leaseOne(setup.store, setup.job, { count: 1, nextAt: until });
       // While its permit is out it waits for that.
@@ -159,6 +159,24 @@ export function testDueHosts(setup: StoreSetup): void {
       expect(await hostsDue({ before: T0 + 10 })).toEqual(['a.example']);
       const ofOther = await frontier.dueHosts(other.id, { now: T0, before: T0 + 10, limit: 9 });
       expect(ofOther).toMatchObject([{ host: 'a.example', nextAt: T0 + 10 }]);
+    });
+
+    test('a host that waits for the gap of another job can come forward when that runs no more', async () => {
+      const other = await createJob(setup.store, 'other');
+      await add(`${A}/1`, `${A}/2`);
+      await enqueue(setup.store, other, tasksOf(`${A}/1`));
+      const { frontier, jobs } = setup.store;
+      const outlived = (jobId: number) =>
+        frontier.pacedHosts(jobId, { gapOf: 'ended-jobs', after: T0 + 1_000, limit: 9 });
+      const until = T0 + 60_000;
+      const batch = await leaseOne(setup.store, setup.job, { count: 1, nextAt: until });
+      const waits = { nextAt: until, takenUntil: until, span: { from: T0, to: T0 + 5 }, isPaced: true };
+      await settle(batch.id, [], { hosts: [hostChange('a.example', waits)] });
+      await frontier.dueHosts(other.id, { now: T0, before: T0 + 10, limit: 9 });
+      expect(await outlived(other.id)).toEqual([]);
+      await jobs.update(setup.job.id, { state: 'cancelled', endedAt: T0 });
+      expect(await outlived(setup.job.id)).toEqual([]);
+      expect(await outlived(other.id)).toMatchObject([{ host: 'a.example', lastSentAt: T0 + 5 }]);
     });
   });
 }

@@ -159,6 +159,20 @@ describe('a coordinator that is gone', () => {
     await expectBalance(two, job);
   });
 
+  test('of those that claim a job at once one gets it, and another one when that is gone', async () => {
+    const claims = await Promise.all([one, two, one, two].map((store) => store.jobs.claim(job.id)));
+    // Whoever has it may claim it again.
+    expect(claims.toSorted()).toEqual([false, false, true, true]);
+    const [holder, other] = claims[0] ? [one, two] : [two, one];
+    expect(await other.jobs.claim(job.id)).toBe(false);
+    // One that joins helps, and does not keep the job when it leaves.
+    await other.jobs.join(job.id);
+    expect(await holder.jobs.claim(job.id)).toBe(false);
+    expect(await other.jobs.leave(job.id)).toBe(1);
+    await holder.close();
+    expect(await other.jobs.claim(job.id)).toBe(true);
+  });
+
   test('one without a heartbeat is taken for dead; what it says later is refused', async () => {
     const proxy = await startTcpProxy(server);
     const through = new URL(url);

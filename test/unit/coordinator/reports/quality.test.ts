@@ -85,7 +85,20 @@ describe('a drop', () => {
     });
   });
 
-  test('needs twenty records on both sides', () => {
+  test('is told of five to nineteen records from half on, where both sides have about as many', () => {
+    const few = (records: number, price: number) => ({ records, filled: { title: records, price } });
+    expect(judge(few(12, 0), few(12, 12)).drops).toEqual([{ field: 'price', before: 1, now: 0 }]);
+    expect(judge(few(12, 6), few(12, 12)).drops).toHaveLength(1);
+    expect(judge(few(12, 7), few(12, 12)).drops).toEqual([]);
+    expect(judge(few(5, 0), few(10, 10)).drops).toHaveLength(1);
+    expect(judge(few(5, 0), few(11, 11)).drops).toEqual([]);
+    expect(judge(few(4, 0), few(4, 4)).drops).toEqual([]);
+    expect(judge({ records: 0, invalid: 12, filled: {} }, few(12, 12)).drops).toContainEqual({
+      ...{ field: null, before: 1, now: 0 },
+    });
+  });
+
+  test('needs twenty records on both sides for less', () => {
     const few = (records: number, price: number) => ({ records, filled: { title: records, price } });
     expect(judge(few(19, 0), few(100, 100)).drops).toEqual([]);
     expect(judge(few(100, 0), few(19, 19)).drops).toEqual([]);
