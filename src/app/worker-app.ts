@@ -40,6 +40,10 @@ export async function openWorkerTools(
     fetcher,
     fetcherOf: others.of,
     openUserAgents: once(openGeneratedUserAgents),
+    chromiumMajor: once(async () => {
+      const { findChromiumMajor } = await import('../fetch/browser/process/find-chromium.ts');
+      return findChromiumMajor(browser?.path ?? null);
+    }),
     blobs,
     clock: systemClock,
     random: { next: Math.random },

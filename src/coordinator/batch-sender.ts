@@ -179,7 +179,8 @@ export class BatchSender {
     const leased = await this.#parts.permits.holding(hosts, async () => {
       const lent = await store.frontier.lease(job.id, { batches, now: Math.floor(now), suspectBatchesMax });
       this.#parts.accountant.onLeased(clock.now());
-      if (lent.some(({ tasks }) => tasks.length > 0)) outages.onSent();
+      const filled = lent.filter(({ tasks }) => tasks.length > 0);
+      if (filled.length > 0) outages.onSent(filled.map(({ id }) => id));
       for (const [index, batch] of lent.entries()) {
         for (const hostId of batch.waiting ?? []) this.#waiting.add(hostId);
         const plan = planned[batch.suspectsOf ?? index]!;

@@ -11,6 +11,7 @@ import {
   probed,
   type Reach,
   reachOf,
+  unprobed,
 } from '../../core/outage/outage.ts';
 import { withSince } from '../../core/text/since.ts';
 import { originOf } from '../../core/url/url-shape.ts';
@@ -38,6 +39,8 @@ export class OutageWatch {
   #references: Reference[] = [];
   /** Probes begin with other hosts each time. */
   #turn = 0;
+  /** The last probe: its batches that are out, and whether a request of them was sent. */
+  #probe: { batches: Set<number>; isSent: boolean; before: number } | null = null;
 
   constructor({ clock, logger }: { clock: Clock; logger: Pick<Logger, 'info' | 'warn'> }) {
     this.#clock = clock;
@@ -60,6 +63,7 @@ export class OutageWatch {
     }));
     for (const { host, isReached, origin } of results) if (isReached) this.#onReached(host, origin);
     this.#change(nextNetwork(this.#network, results, now));
+    this.#noteProbe(report, now);
     if (this.#network.outage === null) return report;
     return {
       ...report,
@@ -109,9 +113,23 @@ export class OutageWatch {
     return references[this.#turn % references.length] ?? null;
   }
 
-  /** A probe was sent, if there is an outage. */
-  onSent(): void {
+  /** These batches are a probe, if there is an outage. */
+  onSent(batchIds: readonly number[]): void {
+    const { outage } = this.#network;
+    if (outage === null) return;
+    this.#probe = { batches: new Set(batchIds), isSent: false, before: outage.probes };
     this.#network = probed(this.#network, this.#clock.now());
+  }
+
+  /** Tasks of a probe that come back without a request, deferred, say nothing: that was none. */
+  #noteProbe({ batchId, final, permits }: Report, now: number): void {
+    const probe = this.#probe;
+    if (!probe?.batches.has(batchId)) return;
+    if (permits.some(({ sent }) => sent > 0)) probe.isSent = true;
+    if (final) probe.batches.delete(batchId);
+    if (probe.isSent || probe.batches.size > 0) return;
+    this.#probe = null;
+    this.#network = unprobed(this.#network, probe.before, now);
   }
 
   /** In words; null when the network is there. */

@@ -2,11 +2,13 @@
  * Sentences that a site says to whom it takes for a robot, or to whom it wants to log in, in the languages of large sites.
  * `strong` ones speak to the visitor about this very visit; `weak` ones are a topic as often. Texts are compared in lower
  * case, with straight apostrophes. `part` is a literal of each sentence: where none occurs, nothing else is looked at.
+ * `word`, where the part is too short to be found among bytes: a word of the sentence, which is looked for instead.
  */
 interface Sentence {
   weight: number;
   part: string;
   pattern: RegExp;
+  word?: string;
 }
 
 export const STRONG = 4;
@@ -82,10 +84,13 @@ export const REFUSALS: readonly Sentence[] = [
     'kein roboter',
     /(?:bestätig|beweis|sicher|zeig)\w*[^.]{0,40} (?:sie|du) kein roboter (?:sind|bist)/,
   ),
-  strong(
-    'wurde ',
-    /ihr(?:e)? (?:zugriff|anfrage|ip|ip-adresse)[^.]{0,50} wurde[^.]{0,40} (?:gesperrt|blockiert|verweigert|abgelehnt)/,
-  ),
+  {
+    ...strong(
+      'wurde ',
+      /ihr(?:e)? (?:zugriff|anfrage|ip|ip-adresse)[^.]{0,50} wurde[^.]{0,40} (?:gesperrt|blockiert|verweigert|abgelehnt)/,
+    ),
+    word: 'wurde',
+  },
   strong('wurde blockiert', /ihre anfrage wurde blockiert/),
   strong(
     'ungewöhnliche',
@@ -116,7 +121,7 @@ export const REFUSALS: readonly Sentence[] = [
   strong('indirizzo ip', /(?:tuo|suo) indirizzo ip è stato bloccato/),
   strong('seu navegador', /verificando o seu navegador/),
   strong('fego incomum', /tráfego incomum (?:na|da) (?:sua|tua) rede/),
-  strong('um rob', /(?:você não é|não és) um robô/),
+  { ...strong('um rob', /(?:você não é|não és) um robô/), word: 'robô' },
   // Dutch, Polish, Turkish
   strong('geen robot', /bevestig[^.]{0,20} (?:je|u) geen robot ben/),
   strong('is geblokkeerd', /(?:je|uw) toegang[^.]{0,40} is geblokkeerd/),
@@ -141,7 +146,7 @@ export const LOGIN_WALLS: readonly Sentence[] = [
     ' in to ',
     /(?:log|sign) in to (?:continue|proceed|see this|view this|access this|read this|unlock)/,
   ),
-  strong('melde ', /melde dich an, um/),
+  { ...strong('melde ', /melde dich an, um/), word: 'melde' },
   strong('melden sie', /melden sie sich an, um/),
   strong('connectez-vous', /connectez-vous pour (?:continuer|voir|accéder)/),
   strong('inicia sesi', /inicia sesión para (?:continuar|ver)/),

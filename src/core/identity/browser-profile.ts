@@ -46,12 +46,21 @@ const PLATFORMS: Record<string, PlatformName> = {
 export function parseProfile(userAgent: string): BrowserProfile | null {
   const profile = chromiumOf(userAgent) ?? firefoxOf(userAgent) ?? safariOf(userAgent);
   if (profile === null || profile.major < OLDEST[profile.browser]) return null;
-  return profile.browser === 'chrome' || profile.browser === 'edge' ? updated(profile) : profile;
+  return isChromium(profile) ? withMajor(profile, CHROMIUM_MAJOR) : profile;
 }
 
-function updated(profile: BrowserProfile): BrowserProfile {
-  const userAgent = profile.userAgent.replace(/\b(Chrome|EdgA?)\/\d+/g, `$1/${CHROMIUM_MAJOR}`);
-  return { ...profile, major: CHROMIUM_MAJOR, userAgent };
+/** The same browser beside a real Chromium, which does other pages of the job and may be older: both name one version. */
+export function besideChromium(profile: BrowserProfile, major: number | null): BrowserProfile {
+  return isChromium(profile) && major !== null && major < profile.major ? withMajor(profile, major) : profile;
+}
+
+function isChromium({ browser }: BrowserProfile): boolean {
+  return browser === 'chrome' || browser === 'edge';
+}
+
+function withMajor(profile: BrowserProfile, major: number): BrowserProfile {
+  const userAgent = profile.userAgent.replace(/\b(Chrome|EdgA?)\/\d+/g, `$1/${major}`);
+  return { ...profile, major, userAgent };
 }
 
 function chromiumOf(userAgent: string): BrowserProfile | null {

@@ -25,6 +25,7 @@ import type { FailureCode } from '../failures.ts';
  *   outage    | unreached                                                | outage: the task waits, robots.txt too; what
  *             |                                                          | counts of a host is its latest failure
  *   outage    | the gap is over                                          | outage: a probe; the next gap is twice as long
+ *   outage    | a probe comes back of which nothing was sent             | outage: the next one follows at once, as if it had not been
  *   outage    | certain, and a day old                                   | the job stops (`coordinator/stop.ts`)
  *   outage    | not certain, and longer than its patience                | resigned
  *   resigned  | unreached                                                | resigned: hosts are given up as ever
@@ -192,6 +193,14 @@ export function probed(network: Network, now: number): Network {
   const probes = outage.probes + 1;
   const gapMs = Math.min(FIRST_GAP_MS * 2 ** Math.min(probes, 20), GAP_MS_MAX);
   return { ...network, outage: { ...outage, probes, probeAt: now + gapMs } };
+}
+
+/** Nothing of the last probe was sent: its time had run out first. `before`: how many there were until then. */
+export function unprobed(network: Network, before: number, now: number): Network {
+  const { outage } = network;
+  if (outage === null) return network;
+  const probeAt = Math.min(outage.probeAt, now + FIRST_GAP_MS);
+  return { ...network, outage: { ...outage, probes: before, probeAt } };
 }
 
 const UNREACHED: ReadonlySet<FailureCode> = new Set(['dns', 'connect', 'connect-timeout']);

@@ -46,6 +46,7 @@ export interface WorkerTools {
   fetcher: Fetcher;
   fetcherOf?: SendContext['fetcherOf'];
   openUserAgents?: SendContext['openUserAgents'];
+  chromiumMajor?: SendContext['chromiumMajor'];
   blobs: Blobs;
   clock: Clock;
   random?: Random;
@@ -211,7 +212,8 @@ class BatchRun {
   }
 
   async #openQueues(): Promise<HostQueue[]> {
-    const { fetcher, fetcherOf, openUserAgents, clock, random, lateness, gate, jobs } = this.#tools;
+    const { fetcher, fetcherOf, openUserAgents, chromiumMajor, clock, random, lateness, gate, jobs } =
+      this.#tools;
     prepareBrowser(this.#batch, fetcherOf);
     const job = await jobs.get(this.#batch.job);
     this.#hasCode = job.routes.some((route) => route.code !== null);
@@ -223,6 +225,7 @@ class BatchRun {
       fetcher,
       ...(fetcherOf ? { fetcherOf } : {}),
       ...(openUserAgents ? { openUserAgents } : {}),
+      ...(chromiumMajor ? { chromiumMajor } : {}),
       cookies: this.#cookies,
       proxies: this.#proxies,
       apiKey: this.#batch.apiKey ?? null,

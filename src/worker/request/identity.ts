@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { BatchTask } from '../../core/batch/batch.ts';
-import type { FetchMethod } from '../../core/escalation/escalation.ts';
+import { type FetchMethod, mayRender } from '../../core/escalation/escalation.ts';
 import {
   acceptLanguage,
   browserHeaders,
@@ -10,6 +10,7 @@ import {
 } from '../../core/identity/browser-headers.ts';
 import {
   type BrowserProfile,
+  besideChromium,
   type EmulatedBrowser,
   emulatedProfile,
   KNOWN_USER_AGENTS,
@@ -22,7 +23,15 @@ import type { UserAgents } from '../../ports/user-agents.ts';
 import type { CompiledJob } from '../job/compiled-job.ts';
 
 type Device = 'desktop' | 'mobile';
-export type OpenUserAgents = () => Promise<UserAgents>;
+type OpenUserAgents = () => Promise<UserAgents>;
+
+/** What identities over HTTP are made of. */
+export interface IdentitySources {
+  /** What they are drawn from; the known browsers when absent. */
+  openUserAgents?: OpenUserAgents;
+  /** The main version of the Chromium that renders pages here; null where there is none. */
+  chromiumMajor?: () => Promise<number | null>;
+}
 
 /** The data of generators has forged and outdated browsers in it: one in ten is not taken. */
 const DRAWS_MAX = 20;
@@ -83,7 +92,7 @@ export async function requestHeaders(
   job: CompiledJob,
   further: Record<string, string>,
   destination: PageRequest['destination'],
-  openUserAgents: OpenUserAgents | undefined,
+  sources: IdentitySources,
 ): Promise<RequestHeaders> {
   const { identity } = job.spec;
   if (fetchMethod.identity === null) return { headers: { ...job.headers, ...further } };
@@ -97,7 +106,7 @@ export async function requestHeaders(
   const impersonates = fetchMethod.fetcher === 'impersonate';
   const { profile, ...identified } = impersonates
     ? emulatedProfile(seedOf(fetchMethod.identity), identity.device)
-    : { profile: await profileOf(fetchMethod.identity, identity.device, openUserAgents) };
+    : { profile: await httpProfile(fetchMethod.identity, job, sources) };
   const headers = browserHeaders(profile, fetchMethod.headers, {
     url: task.url,
     referer: refererOf(task),
@@ -106,6 +115,16 @@ export async function requestHeaders(
     http2: impersonates && task.url.startsWith('https:'),
   });
   return { ...identified, headers: placeHeaders(profile, headers, { ...identity.headers, ...further }) };
+}
+
+async function httpProfile(
+  identity: string,
+  { spec }: CompiledJob,
+  { openUserAgents, chromiumMajor }: IdentitySources,
+): Promise<BrowserProfile> {
+  const profile = await profileOf(identity, spec.identity.device, openUserAgents);
+  if (!chromiumMajor || !spec.routes.some(mayRender)) return profile;
+  return besideChromium(profile, await chromiumMajor());
 }
 
 /**

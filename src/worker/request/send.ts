@@ -5,15 +5,13 @@ import type { Fetcher, FetchRequest, FetchResult } from '../../ports/fetcher.ts'
 import type { CompiledJob } from '../job/compiled-job.ts';
 import type { BatchProxies, Sent } from './batch-proxies.ts';
 import type { BatchCookies } from './cookies.ts';
-import { type OpenUserAgents, requestHeaders } from './identity.ts';
+import { type IdentitySources, requestHeaders } from './identity.ts';
 
-export interface SendContext {
+export interface SendContext extends IdentitySources {
   job: CompiledJob;
   fetcher: Fetcher;
   /** The other ways to fetch, opened when they are first needed; rejects where this worker has none. */
   fetcherOf?: (kind: Exclude<FetcherKind, 'http'>) => Promise<Fetcher>;
-  /** What identities are drawn from; the known browsers when absent. */
-  openUserAgents?: OpenUserAgents;
   /** There when the job keeps cookies. */
   cookies?: BatchCookies | null;
   /** There when the batch brought proxies. */
@@ -46,14 +44,7 @@ export async function sendBy(
   // A page that has not changed must be there all the same for a browser to show it.
   const further = { ...(cookie === null ? {} : { Cookie: cookie }), ...(renders ? {} : conditions) };
   const destination = request.sinkFor ? 'image' : 'document';
-  const identified = await requestHeaders(
-    task,
-    fetchMethod,
-    context.job,
-    further,
-    destination,
-    context.openUserAgents,
-  );
+  const identified = await requestHeaders(task, fetchMethod, context.job, further, destination, context);
   const { spec } = context.job;
   const api = kind === 'api' && spec.api ? { spec: spec.api, key: context.apiKey ?? null } : undefined;
   const state = renders

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, readdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import { SeineError } from '../../../core/errors.ts';
 import { findChromiumPackage } from './chromium-package.ts';
 import { unpackChromium } from './unpack-chromium.ts';
@@ -54,6 +56,34 @@ export async function findChromium(setting: string | null): Promise<Chromium> {
   } catch (cause) {
     throw new SeineError('no Chromium found on this machine', { hint: REMEDY, cause });
   }
+}
+
+/** A shell script on some systems, which looks at the machine first. */
+const VERSION_MS = 10_000;
+
+/** The main version of the browser that `findChromium` finds, without starting it; null where that is not known. */
+export async function findChromiumMajor(setting: string | null): Promise<number | null> {
+  try {
+    if (setting === null) {
+      const installed = (await ofPlaywright()) ?? (await ofSystem());
+      return installed ? await majorOf(installed.path) : majorIn(findChromiumPackage()?.version);
+    }
+    // Its package has the version of what is in it.
+    if (setting === 'bundled') return majorIn(findChromiumPackage()?.version);
+    return await majorOf((await findChromium(setting)).path);
+  } catch {
+    return null;
+  }
+}
+
+async function majorOf(path: string): Promise<number | null> {
+  const { stdout } = await promisify(execFile)(path, ['--version'], { timeout: VERSION_MS });
+  return majorIn(stdout);
+}
+
+function majorIn(text: string | undefined): number | null {
+  const [, major] = /\b(\d{2,4})\.\d/.exec(text ?? '') ?? [];
+  return major === undefined ? null : Number(major);
 }
 
 const REMEDY =

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openBrowserFetcher } from '../../../../src/fetch/browser/browser-fetcher.ts';
-import { findChromium } from '../../../../src/fetch/browser/process/find-chromium.ts';
+import { findChromium, findChromiumMajor } from '../../../../src/fetch/browser/process/find-chromium.ts';
 import { groupOf } from '../../../support/browser/browser-processes.ts';
 import { memoryLogger } from '../../../support/fleet/bullmq-fleet.ts';
 
@@ -27,6 +27,27 @@ async function versionOf(): Promise<string> {
   const text = await readFile(join(entry, '..', '..', 'package.json'), 'utf8');
   return (JSON.parse(text) as { version: string }).version;
 }
+
+describe('its version, without a start', () => {
+  const scriptOf = async (says: string) => {
+    const path = join(folder, 'chromium');
+    await writeFile(path, `#!/bin/sh\n${says}\n`, { mode: 0o755 });
+    return path;
+  };
+
+  test('is what it says of itself, and that of its package for the bundled one', async () => {
+    const path = await scriptOf("echo 'Chromium 150.0.7871.100 built on Debian GNU/Linux 12'");
+    expect(await findChromiumMajor(path)).toBe(150);
+    expect(await findChromiumMajor('bundled')).toBe(Number.parseInt(await versionOf(), 10));
+    expect(await readdir(folder)).toEqual(['chromium']);
+  });
+
+  test('is not known where there is none, or where it does not say', async () => {
+    expect(await findChromiumMajor(join(folder, 'missing'))).toBeNull();
+    expect(await findChromiumMajor(await scriptOf('exit 3'))).toBeNull();
+    expect(await findChromiumMajor(await scriptOf('echo nothing'))).toBeNull();
+  });
+});
 
 describe('the bundled one', () => {
   test('is unpacked once, whoever comes at the same time, and what others left is removed', async () => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { OutageWatch } from '../../../../src/coordinator/outage/outage-watch.ts';
 import type { RobotsOutcome } from '../../../../src/core/batch/outcome.ts';
 import type { DueHost } from '../../../../src/ports/store.ts';
@@ -65,4 +65,36 @@ test('a probe asks other hosts beside the few that were reached, whose robots.tx
     for (const { host } of selected) asked.add(host);
   }
   expect(asked.size).toBe(5);
+});
+
+describe('a probe of which nothing was sent', () => {
+  /** How long after each probe the next one is sent, of which the first comes back without a request. */
+  function probed(sent: number) {
+    let now = 0;
+    const watch = new OutageWatch({ clock: { now: () => now, after: () => () => {} }, logger });
+    told(watch, { 'a.example': 'answers' });
+    told(watch, { 'a.example': 'unreachable' });
+    const isDue = () => watch.select([dueHost('a.example')]).length > 0;
+    const next = () => {
+      const from = now;
+      while (!isDue()) now += 500;
+      return now - from;
+    };
+    // Long enough for the longest gap.
+    for (let probe = 1; probe <= 12; probe++) {
+      next();
+      watch.onSent([probe]);
+    }
+    const permits = [{ host: 'a.example', sent, lastSentAt: sent > 0 ? now : null, finished: true }];
+    const batch = batchOf(12, ['a.example'], 0);
+    watch.judge({ batch, tasks: new Map() }, { ...reportOf({}), batchId: 12, final: true, permits });
+    const first = next();
+    watch.onSent([13]);
+    return [first, next()];
+  }
+
+  test('does not count: the next one follows soon, and the gap after it is no longer than five minutes', () => {
+    expect(probed(0)).toEqual([1_000, 300_000]);
+    expect(probed(1)).toEqual([300_000, 300_000]);
+  });
 });

@@ -7,7 +7,7 @@ import {
   textOfHtml,
 } from '../../../../src/core/blocking/block-detection.ts';
 import { BLOCK_MARKERS, BLOCK_TITLES } from '../../../../src/core/blocking/block-markers.ts';
-import { FOREIGN_TITLES } from '../../../../src/core/blocking/block-signals.ts';
+import { FOREIGN_TITLES, LOGIN_WALLS, REFUSALS } from '../../../../src/core/blocking/block-signals.ts';
 import { TextFinder } from '../../../../src/core/blocking/text-finder.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
 import { corpusOf, ratesOf } from '../../../support/html/block-corpus.ts';
@@ -42,6 +42,29 @@ describe('refusals', () => {
     expect(detectBlockOfLacking(answerOf(page))?.code).toBe('soft-block');
     const ordinary = { name: '', status: 200, body: `<title>Hello</title>${long}` };
     expect(detectBlockOfLacking(answerOf(ordinary))).toBeNull();
+  });
+});
+
+describe('sentences that are found by a word', () => {
+  test.each([
+    'Ihr Zugriff auf diese Seite wurde aus Sicherheitsgründen gesperrt.',
+    'IHR ZUGRIFF AUF DIESE SEITE WURDE VORERST GESPERRT.',
+    'Ihr Zugriff auf diese Seite <b>wur</b>de aus Gründen gesperrt.',
+    'Ihr Zugriff auf diese Seite wu<!-- a > b -->rde aus Gründen gesperrt.',
+    'Ihr Zugriff auf diese Seite w<noscript>x</noscript>urde aus Gründen gesperrt.',
+    'Ihr Zugriff auf diese Seite <i><b>w</b>u</i><!-- a --></u>rd</u>e aus Gründen gesperrt.',
+    `Ihr Zugriff auf diese Seite wur</b ${'x'.repeat(500)}>de aus Gründen gesperrt.`,
+    'Confirme que você não é um robô.',
+    'CONFIRME QUE VOCÊ NÃO É UM ROBÔ.',
+    'Confirme que você não é um <b>rob</b>ô.',
+  ])('%s', (text) => {
+    const page = { name: '', status: 403, body: `<html><body><p>${text}</p></body></html>` };
+    expect(detectBlock(answerOf(page))?.code).toBe('blocked');
+  });
+
+  test('all of them have one, which is in the sentence', () => {
+    for (const { part, word, pattern } of [...REFUSALS, ...LOGIN_WALLS])
+      if (Buffer.byteLength(part) < 7 || word !== undefined) expect(pattern.source).toContain(word);
   });
 });
 

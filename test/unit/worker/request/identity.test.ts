@@ -7,13 +7,17 @@ import {
 } from '../../../../src/core/identity/browser-headers.ts';
 import {
   type BrowserProfile,
+  besideChromium,
   CHROMIUM_MAJOR,
   emulatedProfile,
   KNOWN_USER_AGENTS,
   parseProfile,
 } from '../../../../src/core/identity/browser-profile.ts';
 import { openGeneratedUserAgents } from '../../../../src/fetch/impersonate/generated-user-agents.ts';
-import { drawProfile } from '../../../../src/worker/request/identity.ts';
+import { compileJob } from '../../../../src/worker/compile-job.ts';
+import { drawProfile, requestHeaders } from '../../../../src/worker/request/identity.ts';
+import { batchTaskOf } from '../../../support/coordinator/batches.ts';
+import { specOf } from '../../../support/fixtures.ts';
 
 const page: PageRequest = {
   url: 'https://shop.example/p/1',
@@ -261,5 +265,47 @@ describe('headers of a browser', () => {
     }
     expect([...seen.keys()].sort()).toEqual(['chrome151', 'firefox144']);
     expect(emulatedProfile(3, 'mobile').profile).toMatchObject({ browser: 'safari', platform: 'iOS' });
+  });
+});
+
+describe('beside a real Chromium', () => {
+  const named = (major: number | null) =>
+    Object.values(KNOWN_USER_AGENTS)
+      .flat()
+      .map((userAgent) => besideChromium(parseProfile(userAgent)!, major));
+
+  test('an older one gives its version to what looks like Chrome or Edge, in all headers', () => {
+    for (const profile of named(150)) {
+      const headers = browserHeaders(profile, 'full', page);
+      expect(contradictions(headers)).toEqual([]);
+      const [, version] = /Chrome\/(\d+)/.exec(headers['User-Agent']!) ?? [];
+      if (version !== undefined) expect(version).toBe('150');
+    }
+    expect(
+      named(150).some(({ browser, userAgent }) => browser === 'edge' && /Edg\/150/.test(userAgent)),
+    ).toBe(true);
+    expect(named(150).some(({ browser }) => browser === 'firefox')).toBe(true);
+  });
+
+  test('which is asked for its version only where the job may render pages', async () => {
+    const method = { level: 0, fetcher: 'http', headers: 'full', identity: 'a', pool: null } as const;
+    const task = batchTaskOf(1, page.url);
+    const sources = { chromiumMajor: async () => 150 };
+    const versionOf = async (fetcher: 'http' | 'browser') => {
+      const routes = [
+        { name: 'page', match: '/p/*' },
+        { name: 'other', match: '*', fetcher },
+      ];
+      const job = await compileJob(specOf({ identity: { mode: 'browser' }, routes }), new Map());
+      const { headers } = await requestHeaders(task, method, job, {}, 'document', sources);
+      return Number(/Chrome\/(\d+)/.exec(headers['User-Agent']!)?.[1]);
+    };
+    expect([await versionOf('http'), await versionOf('browser')]).toEqual([CHROMIUM_MAJOR, 150]);
+  });
+
+  test('a newer one names that of the identities, as none at all', () => {
+    for (const major of [CHROMIUM_MAJOR + 2, null])
+      for (const { browser, major: shown } of named(major))
+        if (browser === 'chrome') expect(shown).toBe(CHROMIUM_MAJOR);
   });
 });
