@@ -83,13 +83,14 @@ export class BrowserInstance {
   }
 
   static async start(options: InstanceOptions): Promise<BrowserInstance> {
-    const { chromium, sandbox, user, isAlone, proxy } = options;
+    const { chromium, sandbox, user, isAlone, proxy, tabsMax } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
       chromium,
       sandbox,
       user,
       isAlone,
+      tabsMax,
       proxyUrl: proxy.url,
       silenceMs: SILENCE_MS,
     });
