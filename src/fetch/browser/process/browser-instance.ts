@@ -1,6 +1,6 @@
 import type { Browser, CDPSession } from 'playwright-core';
 import type { TabPlan } from '../page/plan-tab.ts';
-import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
+import { ScreenshotQueue } from '../page/screenshot-queue.ts';
 import { BROWSER_PAGES_MAX, Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import {
@@ -62,7 +62,7 @@ export class BrowserInstance {
   readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
-  readonly #screenshots = new ScreenshotPipeline();
+  readonly #screenshots = new ScreenshotQueue();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
