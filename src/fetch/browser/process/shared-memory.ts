@@ -7,8 +7,7 @@ const FOR_EVERYONE = 0o007;
 
 /**
  * Whether what the processes of a browser share can be in memory: most containers have 64 MB for that, and a browser
- * that needs more of it crashes. Files on a disk always have room, but a page with a picture then takes an eighth more
- * CPU.
+ * that needs more of it crashes. Files on a disk always have room, but a page with a picture then takes a tenth more CPU.
  */
 export async function fitsSharedMemory(tabs: number, folder = '/dev/shm'): Promise<boolean> {
   try {
