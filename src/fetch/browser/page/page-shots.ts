@@ -1,4 +1,5 @@
 import type { BrowserSpec, ScreenshotSpec } from '../../../core/job-schema/browser.ts';
+import { machine } from '../../../machine/machine.ts';
 import type { FetchRequest, FetchResult, Shot } from '../../../ports/fetcher.ts';
 import { KeyedSemaphore } from '../../network/keyed-semaphore.ts';
 import { ActionError } from './page-actions.ts';
@@ -7,8 +8,8 @@ import type { Tab } from './tab.ts';
 
 /** WebP has no larger pictures, Chromium draws none, and viewers open none. */
 const SCREENSHOT_HEIGHT_MAX = 16_000;
-/** Pictures of one worker: unpacked, each takes 40 MB and more. */
-const PACKED_AT_ONCE_MAX = 2;
+/** Pictures that one worker packs at once, by cores: unpacked, each takes 40 MB and more. */
+const PACKED_AT_ONCE_SHARE = 0.5;
 /** Of a picture or a print. */
 const SHOT_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -36,7 +37,7 @@ export async function packShots(
 ): Promise<FetchResult> {
   if (result.kind !== 'response' || !result.rendered || render?.screenshot?.packing !== 'small')
     return result;
-  const leave = await packing.enter('', PACKED_AT_ONCE_MAX, signal);
+  const leave = await packing.enter('', packedAtOnce(), signal);
   try {
     const shots: Shot[] = [];
     for (const shot of result.rendered.shots)
@@ -45,6 +46,10 @@ export async function packShots(
   } finally {
     leave();
   }
+}
+
+function packedAtOnce(): number {
+  return Math.max(1, Math.floor(machine().cores * PACKED_AT_ONCE_SHARE));
 }
 
 /** A picture for people who want to know why something failed. */

@@ -31,7 +31,8 @@ export async function repackPng(png: Buffer): Promise<Buffer> {
   if (image === null) return png;
   try {
     const bytes = image.rows * (image.rowBytes + 1);
-    // In one piece each: with the small pieces of a stream, collecting garbage takes longer than packing.
+    // In one piece each: with the small pieces of a stream, collecting garbage takes longer than packing. The byte to spare
+    // tells that there is no second piece.
     const lines = await inflate(Buffer.concat(image.data), { chunkSize: bytes + 1, maxOutputLength: bytes });
     if (lines.length !== bytes) return png;
     await refilter(lines, image);
@@ -40,11 +41,20 @@ export async function repackPng(png: Buffer): Promise<Buffer> {
       memLevel: zlib.constants.Z_MAX_MEMLEVEL,
       chunkSize: PACKED_PIECE_BYTES,
     });
+    free(lines);
     const small = Buffer.concat([SIGNATURE, ...image.before, chunkOf('IDAT', packed), ...image.after]);
     return small.length < png.length ? small : png;
   } catch {
     return png;
   }
+}
+
+/**
+ * At once: 40 MB of a long page would wait for the garbage collector, and those of the next pages with them. Small
+ * buffers are pieces of one that they share with others, and stay.
+ */
+function free({ buffer, byteLength }: Buffer): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength + 1) buffer.transfer(0);
 }
 
 interface Image {

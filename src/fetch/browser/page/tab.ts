@@ -3,7 +3,7 @@ import { BoundedSet } from '../../../core/lru.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import type { ProxyTicket } from '../proxy/proxy-ticket.ts';
 import type { TabPlan } from './plan-tab.ts';
-import type { ScreenshotPipeline } from './screenshot-pipeline.ts';
+import type { ScreenshotQueue } from './screenshot-queue.ts';
 
 /** A browser is replaced after so many pages, whatever it is at fault for. */
 export const BROWSER_PAGES_MAX = 500;
@@ -11,7 +11,7 @@ export const BROWSER_PAGES_MAX = 500;
 /** What all tabs of a browser have in common. */
 interface BrowserParts {
   proxy: FilterProxy;
-  screenshots: ScreenshotPipeline;
+  screenshots: ScreenshotQueue;
   watchNetwork(page: string, isOn: boolean): void;
 }
 
@@ -25,7 +25,7 @@ export class Tab {
   readonly cdp: CDPSession;
   readonly ticket: ProxyTicket;
   /** Shared by all tabs of the browser. */
-  readonly screenshots: ScreenshotPipeline;
+  readonly screenshots: ScreenshotQueue;
   readonly frameId: string;
   /** URLs that it has shown: asked for again, they must not come from its cache. */
   readonly shown = new BoundedSet<string>(BROWSER_PAGES_MAX);

@@ -1,6 +1,6 @@
 import type { Browser, CDPSession } from 'playwright-core';
 import type { TabPlan } from '../page/plan-tab.ts';
-import { ScreenshotPipeline } from '../page/screenshot-pipeline.ts';
+import { ScreenshotQueue } from '../page/screenshot-queue.ts';
 import { BROWSER_PAGES_MAX, Tab } from '../page/tab.ts';
 import type { FilterProxy } from '../proxy/filter-proxy.ts';
 import {
@@ -62,7 +62,7 @@ export class BrowserInstance {
   readonly #idle = new IdleTabs();
   readonly #beats: NodeJS.Timeout;
   readonly #startedAt = performance.now();
-  readonly #screenshots = new ScreenshotPipeline();
+  readonly #screenshots = new ScreenshotQueue();
   #busy = 0;
   #tabs = 0;
   #pages = 0;
@@ -83,13 +83,14 @@ export class BrowserInstance {
   }
 
   static async start(options: InstanceOptions): Promise<BrowserInstance> {
-    const { chromium, sandbox, user, isAlone, proxy } = options;
+    const { chromium, sandbox, user, isAlone, proxy, tabsMax } = options;
     const { chromium: playwright } = await import('playwright-core');
     const process = await startBrowser({
       chromium,
       sandbox,
       user,
       isAlone,
+      tabsMax,
       proxyUrl: proxy.url,
       silenceMs: SILENCE_MS,
     });

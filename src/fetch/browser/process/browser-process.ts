@@ -10,6 +10,7 @@ import { browserTmpdir } from './browser-user.ts';
 import { flagsOf } from './chromium-flags.ts';
 import type { Chromium } from './find-chromium.ts';
 import { NetworkEvents } from './network-events.ts';
+import { fitsSharedMemory } from './shared-memory.ts';
 import { siblingFile } from './sibling-file.ts';
 import { type ProtocolMessage, WorkerIdentities } from './worker-identities.ts';
 
@@ -21,6 +22,8 @@ interface BrowserProcessOptions {
   /** Who Chromium runs as; null: the user of this process. */
   user: number | null;
   isAlone: boolean;
+  /** Tabs at once. */
+  tabsMax: number;
   /** The browser is killed when it has not answered for so long. */
   silenceMs: number;
 }
@@ -55,6 +58,7 @@ const NODE_FLAGS = ['--max-old-space-size=32', '--max-semi-space-size=1', '--no-
 export async function startBrowser(options: BrowserProcessOptions): Promise<BrowserProcess> {
   const { chromium, user } = options;
   const { folder, home } = await makeFolder(user);
+  const sharesInMemory = await fitsSharedMemory(options.tabsMax);
   const environment = {
     PATH,
     HOME: home,
@@ -78,7 +82,7 @@ export async function startBrowser(options: BrowserProcessOptions): Promise<Brow
       // Without core dumps: they are as large as the browser, and of no use here.
       'ulimit -c 0; exec "$0" "$@"',
       chromium.path,
-      ...flagsOf({ ...options, folder: home }),
+      ...flagsOf({ ...options, folder: home, sharesInMemory }),
     ],
     // What runs as the same user can read the environment of all its processes: this one has none to read.
     { detached: true, stdio: ['pipe', 'pipe', 'pipe', 'pipe', 'pipe'], env: { PATH } },
