@@ -76,7 +76,7 @@ interface Open {
 }
 
 export interface ThreadDispatcher extends Dispatcher {
-  /** When all threads can work, or will never. */
+  /** Starts all threads: when they can work, or will never. */
   readonly started: Promise<void>;
   /** Asks for what there is of one batch; its dispatch still resolves. */
   recall(batchId: number): void;
@@ -123,7 +123,10 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
       const [problem, ...others] = threads.taking.map((thread) => thread.problem);
       return problem != null && !others.includes(null) ? new SeineError(problem) : null;
     },
-    started: Promise.all(threads.all.map(({ started }) => started)).then(() => {}),
+    get started() {
+      threads.start();
+      return Promise.all(threads.all.map(({ started }) => started)).then(() => {});
+    },
     async dispatch(batch, onPart) {
       // All threads have one address. What is not begun here goes to another.
       if (isLaneTaken(batch, lanes))
@@ -188,7 +191,11 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
   };
 }
 
-/** The threads of a process. Those that are to end take no more batches, and end when they have none. */
+/**
+ * The threads of a process. The first one starts at once, each of the others with its first batch: a thread computes for
+ * 100 ms until it can work, and on few cores the first request would wait for all of them. Those that are to end take no
+ * more batches, and end when they have none.
+ */
 class ThreadPool {
   readonly #options: ThreadDispatcherOptions;
   readonly #scaler: ThreadScaler;
@@ -203,6 +210,11 @@ class ThreadPool {
     this.#options = options;
     this.#scaler = scaler;
     this.#threads = Array.from({ length: count }, (_, index) => new Thread(options, index + 1));
+    this.#threads[0]?.start();
+  }
+
+  start(): void {
+    for (const thread of this.#threads) thread.start();
   }
 
   get all(): readonly Thread[] {
@@ -255,6 +267,7 @@ class ThreadPool {
     while (numbers.has(number)) number++;
     try {
       const thread = new Thread(this.#options, number);
+      thread.start();
       this.#threads.push(thread);
       this.#starting.add(thread);
       void thread.started.then(() => {
@@ -323,7 +336,8 @@ class Thread {
   readonly #name: string;
   readonly number: number;
   readonly #open = new Map<number, Open>();
-  #worker: Worker;
+  /** Null until it is started. */
+  #worker: Worker | null = null;
   #utilized: EventLoopUtilization | undefined;
   /** When the present worker has exited. */
   #ended: Promise<void> = Promise.resolve();
@@ -331,6 +345,7 @@ class Thread {
   readonly #begun = Promise.withResolvers<void>();
   #failedStarts = 0;
   #closing = false;
+  #isDraining = false;
   #lastError = 'the thread ended';
   #marks = new ThreadMarks();
   /** Why the thread was ended from here, and that no batch is to blame for it. */
@@ -341,7 +356,10 @@ class Thread {
     this.#options = options;
     this.number = number;
     this.#name = `${options.name === undefined ? '' : `${options.name}/`}thread-${number}`;
-    this.#worker = this.#start();
+  }
+
+  start(): void {
+    this.#worker ??= this.#startWorker();
   }
 
   get started(): Promise<void> {
@@ -375,6 +393,7 @@ class Thread {
 
   /** Share of the time since this was last asked in which it did not wait. */
   takeComputed(): number {
+    if (this.#worker === null) return 0;
     const { performance: loop } = this.#worker;
     const before = this.#utilized;
     this.#utilized = loop.eventLoopUtilization();
@@ -387,7 +406,8 @@ class Thread {
   }
 
   post(message: ToThread): void {
-    this.#worker.postMessage(message);
+    if (message.kind === 'drain') this.#isDraining = true;
+    this.#worker?.postMessage(message);
   }
 
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
@@ -399,6 +419,7 @@ class Thread {
     const sentAt = performance.now();
     const answerBy = sentAt + batch.budgetMs + Math.min(STUCK_AFTER_MS, call?.answerMs ?? STUCK_AFTER_MS);
     this.#open.set(batch.id, { batch, onPart, resolve, sentAt, answerBy });
+    this.start();
     this.post({ kind: 'batch', batch, ...(call ? { clockOffsetMs: call.clockOffsetMs } : {}) });
     return promise;
   }
@@ -422,7 +443,7 @@ class Thread {
     const taskMs = Math.max(0, ...open.map(({ batch }) => batch.job.spec.timeouts.taskMs));
     if (silentMs <= taskMs + LATE_MS && !isOver) return;
     this.#lastError = 'the worker did not answer in time';
-    void this.#worker.terminate();
+    void this.#worker?.terminate();
   }
 
   #convict({ batchId, taskId, lateMs }: { batchId: number; taskId: number; lateMs: number }): void {
@@ -434,20 +455,20 @@ class Thread {
     open.onPart(failureReport(open.batch, { worker: this.#name, now: Date.now(), taskId, detail }));
     this.#isConvicted = true;
     this.#lastError = `${detail}, and was ended with its thread`;
-    void this.#worker.terminate();
+    void this.#worker?.terminate();
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     // One that still loads has nothing to close.
-    if (!this.#ready && this.load === 0) void this.#worker.terminate();
+    if (!this.#ready && this.load === 0) void this.#worker?.terminate();
     else this.post({ kind: 'close' });
-    const timer = setTimeout(() => void this.#worker.terminate(), CLOSE_MS);
+    const timer = setTimeout(() => void this.#worker?.terminate(), CLOSE_MS);
     await this.#ended;
     clearTimeout(timer);
   }
 
-  #start(): Worker {
+  #startWorker(): Worker {
     this.#marks = new ThreadMarks();
     this.#isConvicted = false;
     const workerData: ThreadData = { ...this.#options.data, name: this.#name, marks: this.#marks.buffer };
@@ -472,6 +493,7 @@ class Thread {
       resolve();
       this.#exited();
     });
+    if (this.#isDraining) worker.postMessage({ kind: 'drain' } satisfies ToThread);
     return worker;
   }
 
@@ -513,7 +535,7 @@ class Thread {
     const isConvicted = this.#isConvicted;
     if (!this.#closing) {
       if (!this.#ready) this.#failedStarts++;
-      if (this.#failedStarts < FAILED_STARTS_MAX) this.#worker = this.#start();
+      if (this.#failedStarts < FAILED_STARTS_MAX) this.#worker = this.#startWorker();
       else this.#begun.resolve();
     }
     for (const [batchId, { resolve }] of lost)

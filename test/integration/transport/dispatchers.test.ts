@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -118,6 +118,66 @@ test('an urgent batch goes to the thread with the fewest that are as urgent, wha
   } finally {
     await dispatcher.close();
   }
+});
+
+describe('threads that are not needed yet', () => {
+  /** Threads that write down their names when they start. */
+  async function openCounted(name: string) {
+    const [entry, list] = [join(folder.dir, `${name}.mjs`), join(folder.dir, `${name}.txt`)];
+    await writeFile(list, '');
+    await writeFile(
+      entry,
+      `import { appendFileSync } from 'node:fs';
+import { workerData } from 'node:worker_threads';
+appendFileSync(${JSON.stringify(list)}, workerData.name + '\\n');
+await import(${JSON.stringify(ENTRY.href)});`,
+    );
+    const dispatcher = openThreadDispatcher({
+      ...{ threads: 3, entry: pathToFileURL(entry), env: {} },
+      data: { blobs: folder.dir, sync: false },
+    });
+    const started = async () => (await readFile(list, 'utf8')).trim().split('\n').sort();
+    return { dispatcher, started };
+  }
+
+  test('start with their first batch', async () => {
+    const { dispatcher, started } = await openCounted('first-batch');
+    try {
+      expect(dispatcher).toMatchObject({ workers: 3, slots: 24 });
+      for (const id of [1, 2]) await deliver(dispatcher, batchOf(site, { id, paths: ['/1'] }));
+      expect(await started()).toEqual(['thread-1']);
+      await Promise.all([3, 4].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/1'] }))));
+      expect(await started()).toEqual(['thread-1', 'thread-2']);
+    } finally {
+      await dispatcher.close();
+    }
+  });
+
+  test('know of a drain that was before', async () => {
+    const { dispatcher } = await openCounted('drained');
+    try {
+      await dispatcher.drain();
+      site.paths.length = 0;
+      const both = [1, 2].map((id) => deliver(dispatcher, batchOf(site, { id, paths: ['/slow'] })));
+      const outcomes = (await Promise.all(both)).flatMap(({ reports }) =>
+        reports.flatMap((report) => report.outcomes),
+      );
+      expect(outcomes).toMatchObject([{ kind: 'deferred' }, { kind: 'deferred' }]);
+      expect(site.paths).toEqual([]);
+    } finally {
+      await dispatcher.close();
+    }
+  });
+
+  test('start when someone waits for them', async () => {
+    const { dispatcher, started } = await openCounted('waited-for');
+    try {
+      await dispatcher.started;
+      expect(await started()).toEqual(['thread-1', 'thread-2', 'thread-3']);
+    } finally {
+      await dispatcher.close();
+    }
+  });
 });
 
 describe('threads that die', () => {
