@@ -535,9 +535,10 @@ class SimulatedRun {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const answerIn = () =>
       this.#random.chance(0.02) ? this.#random.between(20, 800) : this.#random.next() * 3;
+    const { wallOffset } = this.#world;
     const send = () => {
-      // What a process has sent before its end may arrive, or not.
-      if (!process.isAlive && this.#random.chance(0.5)) return;
+      // What a process has sent before its end may arrive, or not; never where the machine of the store started anew since.
+      if (!process.isAlive && (this.#random.chance(0.5) || wallOffset !== this.#world.wallOffset)) return;
       this.#execute(job, name, args, execute).then(
         (result) => this.#world.quietlyAfter(answerIn(), process, () => resolve(result)),
         (error: unknown) => this.#world.quietlyAfter(answerIn(), process, () => reject(error)),
