@@ -223,6 +223,10 @@ export class Connections {
     this.resize(count);
   }
 
+  get size(): number {
+    return this.#count;
+  }
+
   get ids(): number[] {
     return this.#all.map(({ id }) => id);
   }
