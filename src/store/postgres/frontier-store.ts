@@ -17,7 +17,7 @@ import { type DueColumns, type PacedColumns, toDue, toPaced } from '../shared/ho
 import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
-import type { Database } from './connection/database.ts';
+import type { Database, Transaction } from './connection/database.ts';
 import { CounterUpdates, indexHint } from './connection/rows.ts';
 import { adoptInTransaction } from './frontier/adopt.ts';
 import {
@@ -72,7 +72,7 @@ export class PostgresFrontier implements Frontier {
   ): Promise<EnqueueResult> {
     const memory = await this.#memories.of(jobId);
     const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
-    return this.#db.write(async (tx) => {
+    const write = async (tx: Transaction) => {
       if (added) await tx.run(LOCK_JOB, jobId);
       const counterUpdates = new CounterUpdates();
       const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax };
@@ -86,7 +86,10 @@ export class PostgresFrontier implements Frontier {
       if (added && result.accepted > 0) await tx.run(`${RUN_ON}$1`, jobId);
       tx.finally(counterUpdates.write(tx, jobId));
       return result;
-    });
+    };
+    // A source comes before the reports that wait: behind them it brings one chunk each time that all are written, and plans
+    // find few tasks of each host.
+    return this.#db.write(write, { first: source !== null });
   }
 
   async revisit(jobId: number, taskId: number): Promise<boolean> {

@@ -25,6 +25,13 @@ export interface Transaction {
   afterCommit(work: () => void): void;
 }
 
+interface WriteOptions {
+  /** Goes over many rows. */
+  slow?: boolean;
+  /** Before all others that wait for a connection. */
+  first?: boolean;
+}
+
 /** A connection that broke and was made again at once is not worth a word. */
 const QUIET_MS = 1_000;
 const PAUSE_MS_MIN = 20;
@@ -64,8 +71,8 @@ export class Database {
    * All or nothing, and exactly once, also when the connection breaks at the worst moment. `work` may be called
    * several times: what it leaves behind outside of the transaction belongs into `afterCommit`.
    */
-  async write<T>(work: (tx: Transaction) => Promise<T>, options: { slow?: boolean } = {}): Promise<T> {
-    return this.#retrying(this.#writing(work, options));
+  async write<T>(work: (tx: Transaction) => Promise<T>, options: WriteOptions = {}): Promise<T> {
+    return this.#retrying(this.#writing(work, options), options.first);
   }
 
   /**
@@ -101,7 +108,7 @@ export class Database {
 
   #writing<T>(
     work: (tx: Transaction) => Promise<T>,
-    options: { slow?: boolean },
+    options: WriteOptions,
   ): (connection: Connection) => Promise<T> {
     /** Set while it is unknown whether the last try was written. */
     let inDoubt: { id: number; result: T; after: (() => void)[] } | null = null;
@@ -147,8 +154,8 @@ export class Database {
     };
   }
 
-  #retrying<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#connections.use((connection) => this.#tryOn(connection, work));
+  #retrying<T>(work: (connection: Connection) => Promise<T>, first = false): Promise<T> {
+    return this.#connections.use((connection) => this.#tryOn(connection, work), first);
   }
 
   async #tryOn<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
