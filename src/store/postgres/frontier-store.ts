@@ -17,7 +17,7 @@ import { type DueColumns, type PacedColumns, pacedByEnded, toDue, toPaced } from
 import { RUN_ON } from '../shared/job-rows.ts';
 import { READY, WAITING } from '../shared/states.ts';
 import { isOthersTurn, TURN_MS } from '../shared/turns.ts';
-import type { Database } from './connection/database.ts';
+import type { Database, Transaction } from './connection/database.ts';
 import { CounterUpdates, indexHint } from './connection/rows.ts';
 import { adoptInTransaction } from './frontier/adopt.ts';
 import {
@@ -36,7 +36,7 @@ import { reopenInTransaction, revisitInTransaction } from './frontier/reopen.ts'
 import { setPrioritiesInTransaction } from './frontier/set-priorities.ts';
 import { writeSource } from './frontier/write-source.ts';
 import { LOCK_JOB } from './job-store.ts';
-import { settleInTransaction } from './settle/settle.ts';
+import { SettleQueue } from './settle/settle-queue.ts';
 
 const PROMOTED_AT_ONCE = 2_000;
 
@@ -54,6 +54,7 @@ export class PostgresFrontier implements Frontier {
   readonly #hosts: HostIds;
   readonly #memories: JobMemories;
   readonly #heartbeats: CoordinatorHeartbeats;
+  readonly #settles: SettleQueue;
 
   constructor({ db, reads, hosts, memories, heartbeats }: FrontierParts) {
     this.#db = db;
@@ -61,6 +62,7 @@ export class PostgresFrontier implements Frontier {
     this.#hosts = hosts;
     this.#memories = memories;
     this.#heartbeats = heartbeats;
+    this.#settles = new SettleQueue(db);
   }
 
   async enqueue(
@@ -70,11 +72,11 @@ export class PostgresFrontier implements Frontier {
   ): Promise<EnqueueResult> {
     const memory = await this.#memories.of(jobId);
     const hosts = await this.#hosts.learn(tasks.map(({ host }) => host));
-    return this.#db.write(async (tx) => {
+    const write = async (tx: Transaction) => {
       if (added) await tx.run(LOCK_JOB, jobId);
       const counterUpdates = new CounterUpdates();
       const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax };
-      const result = await insertTasks(context, tasks, await lookUp(context, tasks));
+      const { added: _, ...result } = await insertTasks(context, tasks, await lookUp(context, tasks));
       if (source) {
         const [before] = await tx.run<{ rejected: number }>(SELECT_REJECTED, jobId, source.source);
         counterUpdates.count('rejected', source.rejected - (before?.rejected ?? 0));
@@ -84,7 +86,10 @@ export class PostgresFrontier implements Frontier {
       if (added && result.accepted > 0) await tx.run(`${RUN_ON}$1`, jobId);
       tx.finally(counterUpdates.write(tx, jobId));
       return result;
-    });
+    };
+    // A source comes before the reports that wait: behind them it brings one chunk each time that all are written, and plans
+    // find few tasks of each host.
+    return this.#db.write(write, { first: source !== null });
   }
 
   async revisit(jobId: number, taskId: number): Promise<boolean> {
@@ -138,7 +143,7 @@ export class PostgresFrontier implements Frontier {
   async settle(settlement: Settlement): Promise<SettleResult> {
     const memory = await this.#memories.of(settlement.jobId);
     const hosts = await this.#hosts.learn(hostsOf(settlement));
-    return this.#db.write((tx) => settleInTransaction(tx, settlement, { memory, hosts }));
+    return this.#settles.settle({ settlement, memory, hosts });
   }
 
   async release(batchId: number, options: ReleaseOptions): ReturnType<Frontier['release']> {

@@ -18,6 +18,23 @@ export function costsOf({ costs = [], requests, owner, now }: Settlement): {
   return { lines: costs, requests: owner === null ? 0 : requests, now };
 }
 
+/** Those of several reports, each item once. */
+export function sumOfCosts(parts: readonly ReturnType<typeof costsOf>[]): ReturnType<typeof costsOf> {
+  if (parts.length === 1) return parts[0]!;
+  const lines = new Map<string, CostLine>();
+  for (const line of parts.flatMap((part) => part.lines)) {
+    const sum = lines.get(line.item) ?? { ...line, quantity: 0, dollars: 0 };
+    sum.quantity += line.quantity;
+    sum.dollars += line.dollars;
+    lines.set(line.item, sum);
+  }
+  return {
+    lines: [...lines.values()],
+    requests: parts.reduce((sum, { requests }) => sum + requests, 0),
+    now: Math.max(...parts.map(({ now }) => now)),
+  };
+}
+
 const DAY_MS = 86_400_000;
 
 /** Days of UTC since 1970, as key_usage has them. */

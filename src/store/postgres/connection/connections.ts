@@ -223,6 +223,10 @@ export class Connections {
     this.resize(count);
   }
 
+  get size(): number {
+    return this.#count;
+  }
+
   get ids(): number[] {
     return this.#all.map(({ id }) => id);
   }
@@ -243,9 +247,9 @@ export class Connections {
     }
   }
 
-  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection =
-      this.#take() ?? (await new Promise<Connection>((resolve) => this.#waiting.push(resolve)));
+  /** `first`: before all others that wait. */
+  async use<T>(work: (connection: Connection) => Promise<T>, first = false): Promise<T> {
+    const connection = this.#take() ?? (await this.#next(first));
     try {
       return await work(connection);
     } finally {
@@ -255,6 +259,13 @@ export class Connections {
 
   async close(): Promise<void> {
     await Promise.all(this.#all.map((connection) => connection.close()));
+  }
+
+  #next(first: boolean): Promise<Connection> {
+    return new Promise((resolve) => {
+      if (first) this.#waiting.unshift(resolve);
+      else this.#waiting.push(resolve);
+    });
   }
 
   #take(): Connection | null {

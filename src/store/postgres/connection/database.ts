@@ -25,6 +25,13 @@ export interface Transaction {
   afterCommit(work: () => void): void;
 }
 
+interface WriteOptions {
+  /** Goes over many rows. */
+  slow?: boolean;
+  /** Before all others that wait for a connection. */
+  first?: boolean;
+}
+
 /** A connection that broke and was made again at once is not worth a word. */
 const QUIET_MS = 1_000;
 const PAUSE_MS_MIN = 20;
@@ -64,10 +71,48 @@ export class Database {
    * All or nothing, and exactly once, also when the connection breaks at the worst moment. `work` may be called
    * several times: what it leaves behind outside of the transaction belongs into `afterCommit`.
    */
-  async write<T>(work: (tx: Transaction) => Promise<T>, options: { slow?: boolean } = {}): Promise<T> {
+  async write<T>(work: (tx: Transaction) => Promise<T>, options: WriteOptions = {}): Promise<T> {
+    return this.#retrying(this.#writing(work, options), options.first);
+  }
+
+  /**
+   * The same for work that is chosen when a connection is free for it; `next` is asked once. Null: there is nothing left to
+   * do, and nothing is sent.
+   */
+  async writeNext<T>(next: () => ((tx: Transaction) => Promise<T>) | null): Promise<T | null> {
+    return this.#connections.use(async (connection) => {
+      const work = next();
+      return work && this.#tryOn(connection, this.#writing(work, {}));
+    });
+  }
+
+  /** How many connections there are for work. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Connections at once from now on. */
+  resize(connections: number): void {
+    this.#connections.resize(connections);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#connections.close();
+  }
+
+  /** Forgets the connections in the table of writes; the last thing that a store does. */
+  async forgetWrites(): Promise<void> {
+    await this.read('DELETE FROM writes WHERE connection = ANY($1::bigint[])', this.#connections.ids);
+  }
+
+  #writing<T>(
+    work: (tx: Transaction) => Promise<T>,
+    options: WriteOptions,
+  ): (connection: Connection) => Promise<T> {
     /** Set while it is unknown whether the last try was written. */
     let inDoubt: { id: number; result: T; after: (() => void)[] } | null = null;
-    return this.#retrying(async (connection) => {
+    return async (connection) => {
       if (inDoubt) {
         if (await wasWritten(connection, inDoubt.id)) {
           for (const each of inDoubt.after) each();
@@ -106,45 +151,32 @@ export class Database {
         }
         throw error;
       }
-    });
+    };
   }
 
-  /** Connections at once from now on. */
-  resize(connections: number): void {
-    this.#connections.resize(connections);
+  #retrying<T>(work: (connection: Connection) => Promise<T>, first = false): Promise<T> {
+    return this.#connections.use((connection) => this.#tryOn(connection, work), first);
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    await this.#connections.close();
-  }
-
-  /** Forgets the connections in the table of writes; the last thing that a store does. */
-  async forgetWrites(): Promise<void> {
-    await this.read('DELETE FROM writes WHERE connection = ANY($1::bigint[])', this.#connections.ids);
-  }
-
-  #retrying<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#connections.use(async (connection) => {
-      const startedAt = performance.now();
-      for (let tries = 1; ; tries++) {
-        try {
-          await connection.open();
-          const result = await work(connection);
-          this.#noteUp();
-          return result;
-        } catch (error) {
-          const trouble = troubleOf(error);
-          if (trouble === 'lost') connection.drop();
-          const waitedMs = performance.now() - startedAt;
-          const isOver = trouble === 'again' ? tries > AGAIN_MAX : waitedMs > this.#options.patienceMs;
-          if (trouble === 'fatal' || isOver || this.#closed)
-            throw toSeineError(error, this.#options.place.shown);
-          if (trouble !== 'again' && waitedMs > QUIET_MS) this.#noteDown(error);
-          await pause(pauseMs(tries));
-        }
+  async #tryOn<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    for (let tries = 1; ; tries++) {
+      try {
+        await connection.open();
+        const result = await work(connection);
+        this.#noteUp();
+        return result;
+      } catch (error) {
+        const trouble = troubleOf(error);
+        if (trouble === 'lost') connection.drop();
+        const waitedMs = performance.now() - startedAt;
+        const isOver = trouble === 'again' ? tries > AGAIN_MAX : waitedMs > this.#options.patienceMs;
+        if (trouble === 'fatal' || isOver || this.#closed)
+          throw toSeineError(error, this.#options.place.shown);
+        if (trouble !== 'again' && waitedMs > QUIET_MS) this.#noteDown(error);
+        await pause(pauseMs(tries));
       }
-    });
+    }
   }
 
   #noteDown(error: unknown): void {

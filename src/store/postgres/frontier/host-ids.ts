@@ -27,6 +27,7 @@ export class HostIds {
     }
     const ids = this.#ids;
     return {
+      find: (host) => ids.get(cleanText(host)),
       of(host) {
         const id = ids.get(cleanText(host));
         if (id === undefined) throw new Error(`no number for the host ${host}`);
@@ -37,6 +38,7 @@ export class HostIds {
 }
 
 export interface HostNumbers {
+  find(host: string): number | undefined;
   of(host: string): number;
 }
 

@@ -24,6 +24,11 @@ export interface LookedUp {
   spent: Map<string, number>;
 }
 
+interface InsertResult extends EnqueueResult {
+  /** Those that were accepted. */
+  added: readonly NewTask[];
+}
+
 /** May be asked for ahead of time, together with other things. */
 export async function lookUp(
   { tx, jobId, memory, perTemplateMax }: Omit<InsertContext, 'hosts' | 'counterUpdates'>,
@@ -45,7 +50,7 @@ export async function insertTasks(
   context: InsertContext,
   tasks: readonly NewTask[],
   { found, spent }: LookedUp,
-): Promise<EnqueueResult> {
+): Promise<InsertResult> {
   const { tx, memory, counterUpdates, perTemplateMax } = context;
   const asked = tasks.filter(({ url }) => found.has(url));
   const fresh = new Map<string, NewTask>();
@@ -76,7 +81,7 @@ export async function insertTasks(
   counterUpdates.count('pending', accepted);
   counterUpdates.count('duplicates', result.duplicates);
   counterUpdates.count('dropped', dropped);
-  return result;
+  return { ...result, added };
 }
 
 /** Those that were really new: others may have brought some of them in the meantime. */

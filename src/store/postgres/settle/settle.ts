@@ -8,14 +8,14 @@ import {
   type RollupRow,
 } from '../../../core/rollups/rollup.ts';
 import type { Settlement, SettleResult, TaskChange } from '../../../ports/store.ts';
-import { costsOf } from '../../shared/cost-rows.ts';
+import { costsOf, sumOfCosts } from '../../shared/cost-rows.ts';
 import { LEASED, READY } from '../../shared/states.ts';
 import { nextHistories } from '../../shared/visit-histories.ts';
 import { tellWork } from '../../shared/webhooks/outbox.ts';
 import { TAKE_ATTEMPT_NUMBERS } from '../connection/attempt-numbers.ts';
 import { pipelined, type Transaction } from '../connection/database.ts';
 import { ConflictError } from '../connection/failures.ts';
-import { CounterUpdates, cleanText, indexHint } from '../connection/rows.ts';
+import { CounterUpdates, cleanText, indexHint, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { insertTasks, type LookedUp, lookUp } from '../frontier/insert-tasks.ts';
 import type { JobMemory } from '../frontier/job-memory.ts';
@@ -37,55 +37,109 @@ import {
 } from './write-records.ts';
 import { writeSink } from './write-sink.ts';
 
-/** One report, one transaction: everything in it becomes true together, or nothing does. */
+/** A report, and what the store remembers of its job and hosts. */
+export interface SettleWork {
+  settlement: Settlement;
+  memory: JobMemory;
+  hosts: HostNumbers;
+}
+
+/**
+ * Reports of one job in one transaction: everything in them becomes true together, or nothing does. Each is fenced by its
+ * own batch: one that comes too late changes nothing. They are of different batches, and have no task and no host in common.
+ */
 export async function settleInTransaction(
   tx: Transaction,
-  settlement: Settlement,
-  { memory, hosts }: { memory: JobMemory; hosts: HostNumbers },
-): Promise<SettleResult> {
-  const { jobId, now } = settlement;
-  const changes = firstOfEach(settlement.tasks);
+  works: readonly SettleWork[],
+): Promise<SettleResult[]> {
+  const { settlement: first, memory } = works[0]!;
+  const { jobId, perTemplateMax } = first;
+  const parts = works.map((work) => ({ ...work, changes: firstOfEach(work.settlement.tasks) }));
   const counterUpdates = new CounterUpdates();
-  const ahead = settlement.links ?? [];
-  const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax: settlement.perTemplateMax };
-  const lookingUp = lookUp(context, [...ahead, ...changes.flatMap(({ links }) => links)]);
+  const hosts = numbersOf(works);
+  const context = { tx, jobId, memory, hosts, counterUpdates, perTemplateMax };
+  const all = parts.flatMap(({ changes }) => changes);
+  const ahead = (settlement: Settlement) => settlement.links ?? [];
+  const lookingUp = lookUp(context, [
+    ...works.flatMap(({ settlement }) => ahead(settlement)),
+    ...all.flatMap(({ links }) => links),
+  ]);
   tx.finally(lookingUp);
-  const before = await lookBack(tx, settlement, changes, memory.pass);
-  if (!before) return { applied: false, accepted: 0 };
-  if (changes.some(({ trace }) => trace !== null)) tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
-  const [settled, lookedUp] = await pipelined<[Awaited<ReturnType<typeof applyChanges>>, LookedUp]>(
-    applyChanges(tx, settlement, changes, { hosts, earlier: before.earlier }),
+  const before = await lookBack(tx, works, all, memory.pass);
+  if (!before) return works.map(() => NOT_APPLIED);
+  if (all.some(({ trace }) => trace !== null)) tx.finally(tx.run(TAKE_ATTEMPT_NUMBERS));
+  const [found, lookedUp] = await pipelined<[Awaited<ReturnType<typeof applyChanges>>, LookedUp]>(
+    applyChanges(tx, jobId, parts, before.earlier),
     lookingUp,
   );
-  if (!settled) return { applied: false, accepted: 0 };
-  const { batch, applied } = settled;
-  memory.pass = batch.pass;
-  if (batch.pass !== before.pass) throw new ConflictError('the next pass has begun meanwhile');
-  const links: NewTask[] = [...ahead, ...applied.flatMap(({ change }) => change.links)];
-  const { collection_id: collectionId } = batch;
-  const recordChanges = new RecordChangeSum();
-  for (const { change } of applied) recordChanges.gone(before.present.get(change.id) ?? 0);
-  const writer = recordWriter(tx, settlement, { collectionId, counterUpdates, changes: recordChanges });
-  const [{ accepted }] = await pipelined<[SettleResult | { accepted: number }, unknown]>(
-    links.length === 0 ? Promise.resolve({ accepted: 0 }) : insertTasks(context, links, lookedUp),
-    writeFindings(writer, settlement, applied),
-  );
+  if (!found) return works.map(() => NOT_APPLIED);
+  const { pass, collectionId } = found;
+  memory.pass = pass;
+  if (pass !== before.pass) throw new ConflictError('the next pass has begun meanwhile');
+  const settled = parts.flatMap((part, index): SettledPart[] => {
+    const own = found.settled[index];
+    return own ? [{ ...part, ...own, index }] : [];
+  });
+  const applied = settled.flatMap((part) => part.applied);
   const changed = applied.map(({ change }) => change);
-  await writeShown(context, batch.pass, changed);
-  await writeHistories(writer, settlement, changed);
+  const links = settled.map((part) => [
+    ...ahead(part.settlement),
+    ...part.applied.flatMap(({ change }) => change.links),
+  ]);
+  const recordChanges = new RecordChangeSum();
+  for (const { id } of changed) recordChanges.gone(before.present.get(id) ?? 0);
+  const now = Math.max(...works.map(({ settlement }) => settlement.now));
+  const writer = recordWriter(
+    tx,
+    { ...first, now },
+    { collectionId, counterUpdates, changes: recordChanges },
+  );
+  const [added] = await pipelined<[readonly NewTask[], unknown]>(
+    links.every((own) => own.length === 0)
+      ? Promise.resolve([])
+      : insertTasks(context, links.flat(), lookedUp).then((result) => result.added),
+    writeFindings(writer, settled),
+  );
+  await writeShown(context, pass, changed);
+  await writeHistories(writer, first, changed);
   // A part that comes twice has nothing left to settle, and is not to be counted again.
-  if (applied.length > 0) await addQuality(tx, jobId, batch.pass, settlement.quality);
-  const { sink } = settlement.records;
+  const counted = settled.filter((part) => part.applied.length > 0);
+  await addQuality(
+    tx,
+    jobId,
+    pass,
+    counted.flatMap(({ settlement }) => settlement.quality),
+  );
+  const { sink } = first.records;
   if (sink && writer.written)
     await writeSink(tx, sink.spec, { id: jobId, name: sink.job }, [...writer.written.values()]);
-  tx.finally(addRecordChanges(tx, jobId, batch.pass, recordChanges));
-  await writeTotals(tx, jobId, [{ settlement, batch, applied, hosts }], counterUpdates);
-  if (batch.wants_work) {
-    const taskIds = applied.map(({ change }) => change.id);
-    const news = { jobId, pass: batch.pass, taskIds, records: writer.news, now };
-    await writeOutbox(tx, tellWork(POSTGRES_OUTBOX, news));
+  tx.finally(addRecordChanges(tx, jobId, pass, recordChanges));
+  await writeTotals(tx, jobId, settled, counterUpdates);
+  if (found.wantsWork) {
+    const taskIds = changed.map(({ id }) => id);
+    await writeOutbox(tx, tellWork(POSTGRES_OUTBOX, { jobId, pass, taskIds, records: writer.news, now }));
   }
-  return { applied: true, accepted };
+  // A new URL that several reports bring counts for the first of them.
+  const fresh = new Set(added);
+  const results = works.map(() => NOT_APPLIED);
+  for (const [at, { index }] of settled.entries())
+    results[index] = { applied: true, accepted: links[at]!.filter((link) => fresh.delete(link)).length };
+  return results;
+}
+
+const NOT_APPLIED: SettleResult = { applied: false, accepted: 0 };
+
+/** Each of them was learned for its own report. */
+function numbersOf(works: readonly SettleWork[]): HostNumbers {
+  if (works.length === 1) return works[0]!.hosts;
+  const find = (host: string) => {
+    for (const { hosts } of works) {
+      const id = hosts.find(host);
+      if (id !== undefined) return id;
+    }
+    return undefined;
+  };
+  return { find, of: (host) => find(host) ?? works[0]!.hosts.of(host) };
 }
 
 function recordWriter(
@@ -104,10 +158,10 @@ function firstOfEach(tasks: readonly TaskChange[]): TaskChange[] {
   return tasks.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
-/** What tasks had before: to be asked before they get their next attempts. Null where the batch is not open. */
+/** What tasks had before: to be asked before they get their next attempts. Null where none of the batches is open. */
 async function lookBack(
   tx: Transaction,
-  { batchId, jobId }: Settlement,
+  works: readonly SettleWork[],
   changes: readonly TaskChange[],
   lastPass: number | null,
 ): Promise<LookedBack | null> {
@@ -115,7 +169,11 @@ async function lookBack(
   const gone = (pass: number) => (pass === 1 ? [] : changes.filter(isGone));
   if (lastPass !== null && keeping(lastPass).length === 0 && gone(lastPass).length === 0)
     return { pass: lastPass, earlier: new Map(), present: new Map() };
-  const [batch] = await tx.run<{ pass: number }>(LOCK_BATCH, batchId, jobId);
+  const [batch] = await tx.run<{ pass: number }>(
+    LOCK_BATCHES,
+    works.map(({ settlement }) => settlement.batchId),
+    works[0]!.settlement.jobId,
+  );
   if (!batch) return null;
   const { pass } = batch;
   const [earlier, present] = await pipelined<[LookedBack['earlier'], LookedBack['present']]>(
@@ -138,32 +196,30 @@ interface LookedBack {
 }
 
 /** Records: what the tasks brought besides pages and links. */
-async function writeFindings(
-  writer: RecordWriter,
-  settlement: Settlement,
-  applied: readonly Applied[],
-): Promise<void> {
-  const task = ({ id, trace }: TaskChange) => ({
-    id,
-    fetchedAt: Math.round(trace?.startedAt ?? settlement.now),
-  });
+async function writeFindings(writer: RecordWriter, settled: readonly SettledPart[]): Promise<void> {
+  const all = settled.flatMap(({ settlement: { now }, applied }) =>
+    applied.map(({ change }) => ({
+      change,
+      task: { id: change.id, fetchedAt: Math.round(change.trace?.startedAt ?? now) },
+    })),
+  );
   await writeRecords(
     writer,
-    applied.flatMap(({ change }) =>
-      change.records.map((draft) => ({ task: task(change), draft, route: change.page?.route ?? null })),
+    all.flatMap(({ change, task }) =>
+      change.records.map((draft) => ({ task, draft, route: change.page?.route ?? null })),
     ),
   );
-  const same = applied.filter(({ change }) => change.outcome === 'unchanged' && change.records.length === 0);
+  const same = all.filter(({ change }) => change.outcome === 'unchanged' && change.records.length === 0);
   await confirmRecords(
     writer,
-    same.map(({ change }) => task(change)),
+    same.map(({ task }) => task),
   );
 }
 
 /** How often pages change, where intervals adapt. */
 async function writeHistories(
   { tx, news }: RecordWriter,
-  { revisits }: Settlement,
+  { revisits }: Pick<Settlement, 'revisits'>,
   changes: readonly TaskChange[],
 ): Promise<void> {
   if (!revisits) return;
@@ -178,11 +234,11 @@ async function writeHistories(
 }
 
 /** A report whose tasks are written. */
-interface SettledPart {
-  settlement: Settlement;
+interface SettledPart extends SettleWork {
   batch: OpenBatch;
   applied: readonly Applied[];
-  hosts: HostNumbers;
+  /** Its place among the reports of the transaction. */
+  index: number;
 }
 
 /** The batches, their hosts and all that is counted. */
@@ -193,28 +249,38 @@ async function writeTotals(
   counterUpdates: CounterUpdates,
 ): Promise<void> {
   // Waited for, because all jobs of a key share a row: whoever locks it before its hosts never waits in a ring.
-  await pipelined(...parts.map(({ settlement }) => addCosts(tx, jobId, costsOf(settlement))));
+  await addCosts(tx, jobId, sumOfCosts(parts.map(({ settlement }) => costsOf(settlement))));
   for (const { settlement, batch, applied } of parts)
     if (settlement.final && batch.unsettled > applied.length)
       await giveBack(tx, settlement.batchId, counterUpdates);
-  const written: Promise<unknown>[] = [];
   const rollups: RollupRow[] = [];
-  for (const { settlement, batch, applied } of parts) {
+  const batches = parts.map(({ settlement, batch, applied }) => {
     const { batchId, final, now, worker, requests, durationMs } = settlement;
     const { rollup, totals } = countApplied(settlement, applied, counterUpdates);
-    const unsettled = batch.unsettled - applied.length;
-    const { done, failed, bytes } = totals;
-    const sums = [done, failed, requests, Math.round(bytes), durationMs];
-    written.push(tx.run(UPDATE_BATCH, batchId, final, unsettled, now, cleanText(worker), ...sums));
-    written.push(writeRobots(tx, settlement.robots));
     rollups.push({ host: ALL_HOSTS, at: now, rollup });
-  }
-  written.push(
+    return {
+      id: batchId,
+      e: final ? now : undefined,
+      u: final ? 0 : batch.unsettled - applied.length,
+      w: cleanText(worker),
+      d: totals.done,
+      f: totals.failed,
+      r: requests,
+      b: Math.round(totals.bytes),
+      m: durationMs,
+    };
+  });
+  const written = pipelined(
+    tx.run(UPDATE_BATCHES, toRows(batches)),
+    writeRobots(
+      tx,
+      parts.flatMap(({ settlement }) => settlement.robots),
+    ),
     writeHosts(tx, jobId, parts, counterUpdates),
     counterUpdates.write(tx, jobId),
     addRollups(tx, jobId, rollups),
   );
-  tx.finally(pipelined(...written));
+  tx.finally(written);
 }
 
 function countApplied(
@@ -255,9 +321,10 @@ async function giveBack(tx: Transaction, batchId: number, counterUpdates: Counte
   }
 }
 
-const LOCK_BATCH = `
+const LOCK_BATCHES = `
   SELECT passes.pass FROM batches JOIN passes ON passes.job_id = batches.job_id
-  WHERE batches.id = $1 AND batches.job_id = $2 AND batches.state = 'open' FOR UPDATE OF batches`;
+  WHERE batches.id = ANY($1::bigint[]) AND (batches.job_id = $2 AND batches.state = 'open') IS TRUE
+  ORDER BY batches.id FOR UPDATE OF batches`;
 
 const SELECT_HISTORIES = 'SELECT id, visits FROM tasks WHERE id = ANY($1::bigint[]) AND visits IS NOT NULL';
 
@@ -270,9 +337,11 @@ const GIVE_BACK = `
   WHERE id = ANY((SELECT task_ids FROM batches WHERE batches.id = $1)::bigint[]) AND state = ${LEASED} AND batch_id = $1
   RETURNING host_id`;
 
-const UPDATE_BATCH = `
-  UPDATE batches SET state = CASE WHEN $2 THEN 'closed' ELSE 'open' END, unsettled = CASE WHEN $2 THEN 0 ELSE $3 END,
-    closed_at = CASE WHEN $2 THEN $4::bigint END, worker = $5, done = done + $6, failed = failed + $7,
-    requests = requests + $8, bytes = bytes + $9, duration_ms = $10,
-    task_ids = CASE WHEN $2 THEN NULL ELSE task_ids END
-  WHERE id = $1`;
+const UPDATE_BATCHES = `
+  UPDATE batches SET state = CASE WHEN report.e IS NULL THEN 'open' ELSE 'closed' END, unsettled = report.u,
+    closed_at = report.e, worker = report.w, done = batches.done + report.d, failed = batches.failed + report.f,
+    requests = batches.requests + report.r, bytes = batches.bytes + report.b, duration_ms = report.m,
+    task_ids = CASE WHEN report.e IS NULL THEN task_ids END
+  FROM json_to_recordset($1::json) AS report (id bigint, e bigint, u integer, w text, d integer, f integer, r integer,
+    b bigint, m bigint)
+  WHERE ${indexHint('report.id')} AND batches.id = report.id`;

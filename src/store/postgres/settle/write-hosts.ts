@@ -3,11 +3,12 @@ import { pipelined, type Transaction } from '../connection/database.ts';
 import { type CounterUpdates, cleanText, indexHint, toJson, toRows } from '../connection/rows.ts';
 import type { HostNumbers } from '../frontier/host-ids.ts';
 import { LOG_HASH } from '../host-log.ts';
+import type { OpenBatch } from './apply-changes.ts';
 
 /** A report, with what its batch held. */
 interface HostsPart {
   settlement: Pick<Settlement, 'hosts' | 'robots' | 'final'>;
-  batch: { coordinator: number; host_ids: string | null };
+  batch: OpenBatch;
   hosts: HostNumbers;
 }
 
@@ -41,7 +42,7 @@ function rowsOf(parts: readonly HostsPart[], counterUpdates: CounterUpdates): Ma
   const rows = new Map<number, HostRow>();
   for (const { settlement, batch, hosts } of parts) {
     const { hosts: changes, robots, final } = settlement;
-    const released: number[] = final && batch.host_ids !== null ? JSON.parse(batch.host_ids) : [];
+    const released = final ? batch.hostIds : [];
     for (const id of released) rows.set(id, { ...rows.get(id), id, r: (rows.get(id)?.r ?? 0) + 1 });
     for (const change of changes) {
       const id = hosts.of(change.host);
