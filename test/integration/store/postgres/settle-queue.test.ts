@@ -204,6 +204,28 @@ test('a report does not touch a task that a batch beside it holds', async () => 
   expect(await store.jobs.counters(job.id)).toMatchObject({ done: 2 * BATCHES, dead: 0, leased: 2 });
 });
 
+test('a source does not wait for the reports that wait for a connection', async () => {
+  await store.close();
+  const place = new URL(server.url);
+  place.searchParams.set('schema', schema);
+  store = await openPostgresStore(place.href, { connections: 1 });
+  const batches = await leaseAll();
+  const ended: string[] = [];
+  const settles = batches.map(async (batch) => {
+    await store.frontier.settle(doneOf(batch));
+    ended.push('report');
+  });
+  // They ask for a connection at the end of a turn of the event loop: after the next one they wait.
+  for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
+  const source = { source: 0, position: '1', done: false, rows: 1, rejected: 0 };
+  const more = tasksOf(`https://${hostOf(0)}/3`);
+  await store.frontier.enqueue(job.id, more, { now: T0, perTemplateMax: null, source });
+  ended.push('source');
+  await Promise.all(settles);
+  expect(ended.indexOf('source')).toBeLessThan(ended.length - 1);
+  await expectBalance(store, job);
+});
+
 test('only reports of one job, and with no batch, host or task in common, are written together', () => {
   const of = (batchId: number, host: string, { jobId = 1, taskId = batchId } = {}) => ({
     settlement: {
