@@ -130,7 +130,7 @@ async function sweep(
   return removed;
 }
 
-/** Finds out whether blobs can be written, before any is. Where only space is missing, whoever stores something waits for it. */
+/** Finds out whether blobs can be written, before any is. Where only space is missing, the run waits for it later. */
 export async function checkFolder(dir: string): Promise<void> {
   const path = temporaryPath(dir);
   makePrivateFolder(dirname(path), dir);

@@ -6,8 +6,8 @@ import { type SettleWork, settleInTransaction } from './settle.ts';
 
 /**
  * What a transaction costs whatever is in it (its mark, the start of its statements, hosts, counters, sums, COMMIT) is much
- * for reports of 60 tasks: written together, a task took a sixth less CPU. So reports that wait for a connection anyway are written together. One
- * that finds a free connection is written at once, alone.
+ * for reports of 60 tasks. So reports that wait for a connection anyway are written together, which took a sixth off the CPU
+ * of a task. One that finds a free connection is written at once, alone.
  */
 
 /** A failure means that all of them are done again, one by one. */
@@ -35,7 +35,7 @@ export class SettleQueue {
     });
   }
 
-  /** Each report waits for a connection of its own, and whoever gets one takes others along. Never rejects. */
+  /** Each report waits for a connection of its own, and the one that gets it takes others along. Never rejects. */
   async #writeNext(): Promise<void> {
     let group: Waiting[] = [];
     try {
