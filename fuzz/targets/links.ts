@@ -1,4 +1,5 @@
 import { scanLinks } from '../../src/worker/links/link-scanner.ts';
+import { linksOf } from '../../src/worker/native-links/native-links.ts';
 import { soup, validPage } from '../html-generator.ts';
 import { mutate } from '../mutate.ts';
 import { linksAsBrowser, namesIfNested } from '../parse5-tree.ts';
@@ -33,7 +34,8 @@ export function openLinksTarget(): Target {
       const html = input.toString('utf8');
       if (hasKnownDifference(html)) return;
       const hrefs: string[] = [];
-      const { base } = scanLinks(html, { onHref: (href) => hrefs.push(visible(href)) });
+      const page = Buffer.from(html);
+      const { base } = scanLinks(page, linksOf(page), { onHref: (href) => hrefs.push(visible(href)) });
       const links = linksAsBrowser(html);
       mustEqual(hrefs, links.flatMap(hrefOf), 'links');
       const bases = links.filter(({ name, attributes }) => name === 'base' && attributes.has('href'));

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { compileNative } from '../../test/support/compile-native.ts';
 
 /** Writes what native/ is compiled to into src/; run it after changing something there. */
-async function build(name: 'deflate' | 'md5', constant: string, file: string): Promise<void> {
+async function build(name: 'deflate' | 'md5' | 'links', constant: string, file: string): Promise<void> {
   const base64 = Buffer.from(await compileNative(name)).toString('base64');
   const lines = base64.match(/.{1,100}/g)!.map((line) => `  '${line}',`);
   writeFileSync(
@@ -13,3 +13,4 @@ async function build(name: 'deflate' | 'md5', constant: string, file: string): P
 
 await build('deflate', 'DEFLATE_CODE', 'src/core/warc/deflate-code.ts');
 await build('md5', 'MD5_CODE', 'src/core/media/md5-code.ts');
+await build('links', 'LINKS_CODE', 'src/worker/native-links/links-code.ts');

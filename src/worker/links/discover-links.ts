@@ -5,7 +5,7 @@ import { type CompiledFollow, ruleFor } from '../../core/url/scope.ts';
 import { isTrapUrl, normalizeUrl } from '../../core/url/url.ts';
 import { hostOfOrigin, originOf } from '../../core/url/url-shape.ts';
 import type { CompiledJob } from '../job/compiled-job.ts';
-import type { OriginLinks } from '../job/link-memory.ts';
+import { type LinkOrigin, linksOf, type NativeLinks } from '../native-links/native-links.ts';
 import { baseUrlOf, type Page, resolveBase } from '../page/page.ts';
 import { type TreeQuery, TreeSearch } from '../page/tree-search.ts';
 import { hasNofollow, LINKS_PER_PAGE_MAX, scanLinks } from './link-scanner.ts';
@@ -28,32 +28,33 @@ export function discoverLinks(page: Page, job: CompiledJob, depth: number): Disc
 function discoverByScan(page: Page, job: CompiledJob, rules: CompiledFollow[]): Discovered[] {
   const origin = originOf(page.url);
   const host = hostOfOrigin(origin);
-  const memory = job.links.of(origin);
+  const remembered = job.links.of(origin);
   const skipsNofollow = job.spec.politeness.nofollow === 'skip';
   const bytes = page.textBytes;
-  let scan = scanFresh(page.text, bytes, memory, skipsNofollow);
+  let links = linksOf(bytes);
+  let scan = scanFresh(bytes, links, remembered, skipsNofollow);
   const baseUrl = resolveBase(scan.base, page.url);
   // What was remembered for this origin means something else under another's base.
   const foreign = scan.base !== null && new URL(baseUrl).origin !== origin;
-  if (foreign) scan = scanFresh(page.text, bytes, null, skipsNofollow);
+  if (foreign) {
+    links = linksOf(bytes);
+    scan = scanFresh(bytes, links, null, skipsNofollow);
+  }
   const found: Discovered[] = [];
   for (const [href, { start, end }] of scan.fresh) {
     const link = admit(href, baseUrl, host, job, rules);
     if (!link) continue;
     found.push(link);
-    if (!foreign && isPlaceless(href)) memory.remember(bytes, start, end);
+    if (!foreign && isPlaceless(href)) links.remember(start, end, remembered);
   }
   return found;
 }
 
-/** `bytes`: the text in UTF-8, to which the places of links refer. */
-function scanFresh(text: string, bytes: Buffer, memory: OriginLinks | null, skipsNofollow: boolean) {
+/** Each href once, with its place in the page. */
+function scanFresh(bytes: Buffer, links: NativeLinks, origin: LinkOrigin | null, skipsNofollow: boolean) {
   const fresh = new Map<string, { start: number; end: number }>();
-  // In pages of ASCII each letter is one byte; in others the letters that are scanned are the bytes.
-  const isOctets = bytes.length !== text.length;
-  const { base } = scanLinks(isOctets ? bytes.toString('latin1') : text, {
-    ...(memory ? { knows: (start: number, end: number) => memory.knows(bytes, start, end) } : {}),
-    ...{ skipsNofollow, isOctets },
+  const { base } = scanLinks(bytes, links, {
+    ...{ origin, skipsNofollow },
     onHref: (href, start, end) => {
       if (!fresh.has(href)) fresh.set(href, { start, end });
     },

@@ -48,7 +48,8 @@ export class Page {
   readonly #rawHeaders: string[];
   readonly #followed: { url: string; options: FollowOptions }[] = [];
   #text: string | null = null;
-  #isUtf8 = false;
+  #textBytes: Buffer | null = null;
+  #charset: string | null = null;
   #document: Document | null = null;
 
   constructor(input: PageInput) {
@@ -66,18 +67,19 @@ export class Page {
 
   /** The body as text, by BOM, header, meta tag or a look at the bytes. */
   get text(): string {
-    if (this.#text === null) {
-      const charset = sniffCharset(this.body, this.#contentTypeHeader);
-      this.#isUtf8 = charset === 'utf-8';
-      this.#text = decodeText(this.body, charset);
-    }
+    this.#text ??= decodeText(this.body, this.#charsetOfBody);
     return this.#text;
   }
 
-  /** The text in UTF-8: of most pages that is the body, which is not copied. */
+  /** The text in UTF-8: of most pages that is the body, which is neither decoded nor copied. */
   get textBytes(): Buffer {
-    const { text } = this;
-    return this.#isUtf8 ? this.body : Buffer.from(text);
+    this.#textBytes ??= this.#charsetOfBody === 'utf-8' ? this.body : Buffer.from(this.text);
+    return this.#textBytes;
+  }
+
+  get #charsetOfBody(): string {
+    this.#charset ??= sniffCharset(this.body, this.#contentTypeHeader);
+    return this.#charset;
   }
 
   /** The parsed document, for use with css-select. */

@@ -26,7 +26,7 @@ const VALUED = new Set(['max-snippet', 'max-image-preview', 'max-video-preview',
 export function robotsTagsOf(page: Page, userAgent: string): string | null {
   const found = new Set<string>();
   for (const value of page.headersOf('x-robots-tag')) addHeader(found, value, userAgent);
-  if (isHtml(page.contentType)) addMetaTags(found, page.text, userAgent);
+  if (isHtml(page.contentType)) addTagsOfHead(found, page, userAgent);
   return found.size === 0 ? null : [...found].sort().join(', ');
 }
 
@@ -73,8 +73,23 @@ function addHeader(found: Set<string>, value: string, userAgent: string): void {
 const HEAD_ELEMENTS = ['meta', 'body', 'head', 'script', 'style', 'title', 'noscript', 'template'];
 const ROBOTS = /robots/i;
 
-/** A walk over the tags of the head: a few, where a search of the whole page took 4 % of all the time of a worker. */
-function addMetaTags(found: Set<string>, html: string, userAgent: string): void {
+/** Many heads are shorter. */
+const HEAD_BYTES_FIRST = 4 * 1024;
+
+/**
+ * The whole text is decoded only where the head does not end early, since that takes 5 µs of a page of 24 KB and leaves a
+ * string to the garbage collector. Letters beyond ASCII are not read right then, but words for robots have none.
+ */
+function addTagsOfHead(found: Set<string>, page: Page, userAgent: string): void {
+  const start = page.textBytes.toString('latin1', 0, HEAD_BYTES_FIRST);
+  if (!addMetaTags(found, start, userAgent)) addMetaTags(found, page.text, userAgent);
+}
+
+/**
+ * A walk over the tags of the head: a few, where a search of the whole page took 4 % of all the time of a worker. Whether the
+ * end of the head was found.
+ */
+function addMetaTags(found: Set<string>, html: string, userAgent: string): boolean {
   const head = html.length > ROBOTS_TAGS_CHARS_MAX ? html.slice(0, ROBOTS_TAGS_CHARS_MAX) : html;
   const own = productToken(userAgent).toLowerCase();
   const tags = new TagReader();
@@ -88,14 +103,17 @@ function addMetaTags(found: Set<string>, html: string, userAgent: string): void 
       continue;
     }
     const nameEnd = endOfName(head, nameAt);
+    // The name may go on behind what was given.
+    if (nameEnd === head.length) return false;
     const name = headElementAt(head, nameAt, nameEnd);
-    if (name === 'body' || (name === 'head' && isClosing)) return;
+    if (name === 'body' || (name === 'head' && isClosing)) return true;
     let end = tags.skip(head, nameEnd);
-    if (end === -1) return;
+    if (end === -1) return false;
     if (name === 'meta') addMeta(found, head.slice(nameEnd, end - 1), own);
     else if (name && name !== 'head' && !isClosing) end = endOfRawText(head, end, name);
     at = end === -1 ? -1 : head.indexOf('<', end);
   }
+  return false;
 }
 
 function headElementAt(html: string, start: number, end: number): string | null {

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import { LINKS_PER_PAGE_MAX, scanLinks } from '../../../../src/worker/links/link-scanner.ts';
+import { linksOf } from '../../../../src/worker/native-links/native-links.ts';
 import { cpuNow } from '../../../support/cpu-time.ts';
 
 interface Found {
@@ -11,7 +12,8 @@ interface Found {
 
 function scan(html: string): Found {
   const hrefs: string[] = [];
-  const { base } = scanLinks(html, { onHref: (href) => void hrefs.push(href) });
+  const page = Buffer.from(html);
+  const { base } = scanLinks(page, linksOf(page), { onHref: (href) => void hrefs.push(href) });
   return { hrefs, base };
 }
 

@@ -101,6 +101,14 @@ describe('meta tags', () => {
     tagsOf(`<meta robots ${'a ='.repeat(1_000_000)}>`);
     expect(process.threadCpuUsage().user - started).toBeLessThan(5_000_000);
   });
+
+  test('are found wherever the first part of a long head ends', () => {
+    const tag = '<bodyguard a="<body>"><meta name="robots" content="noindex"><b';
+    for (let before = 4_096 - tag.length; before <= 4_096; before++) {
+      const head = `<head><!--${'x'.repeat(before - 13)}-->`;
+      expect(tagsOf(`${head}${tag}>é</head><meta name="robots" content="noai">`)).toBe('noindex');
+    }
+  });
 });
 
 describe('headers', () => {
