@@ -21,6 +21,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   pool: OriginPool | null = null;
   slot: Slot | null = null;
   readonly startedAt: number;
+  place = -1;
   /** When the present stage began, or the last bytes of the body came. */
   since: number;
   stage: 'queued' | 'dialling' | 'headers' | 'body' | 'storing' | 'decoding' = 'queued';

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { InFlight, type TimedExchange } from '../../../../src/fetch/http/in-flight.ts';
 
@@ -21,6 +23,7 @@ function open() {
         stage: 'headers',
         slot: null,
         wireBytes: 0,
+        place: -1,
         request: { timeouts: { ...TIMEOUTS, ...timeouts }, signal: new AbortController().signal },
         fail: () => {
           if (!failed.has(name)) failed.set(name, now);
@@ -74,7 +77,14 @@ test('a connection that is not made in time says so, and nothing of names or pro
   const failures: string[][] = [];
   const timeouts = { ...TIMEOUTS, connectMs: 200, taskMs: 60_000 };
   inFlight.add({
-    ...{ startedAt: inFlight.nowMs, since: inFlight.nowMs, stage: 'dialling', wireBytes: 0, slot: null },
+    ...{
+      startedAt: inFlight.nowMs,
+      since: inFlight.nowMs,
+      stage: 'dialling',
+      wireBytes: 0,
+      slot: null,
+      place: -1,
+    },
     request: { timeouts, signal: new AbortController().signal },
     fail: (...failure) => void failures.push(failure),
     abort: () => {},
@@ -87,3 +97,44 @@ test('a connection that is not made in time says so, and nothing of names or pro
   expect(failures).toEqual([['connect-timeout', 'no connection within 200 ms']]);
   inFlight.close();
 });
+
+test('after a full collection, what has ended is still collected with the young', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as (options?: { type: 'minor' }) => void;
+  const inFlight = new InFlight({ now: () => 0 }, () => {});
+  const { signal } = new AbortController();
+  const begin = () => {
+    const page = Buffer.alloc(PAGE_BYTES);
+    const exchange: TimedExchange = {
+      ...{ startedAt: 0, since: 0, stage: 'body', slot: null, wireBytes: page.length, place: -1 },
+      request: { timeouts: TIMEOUTS, signal },
+      fail: () => {},
+      abort: () => void page.fill(0),
+    };
+    inFlight.add(exchange);
+    return exchange;
+  };
+  const underWay = Array.from({ length: PARALLEL }, begin);
+  const turnOver = (count: number) => {
+    for (let done = 0; done < count; done++) {
+      inFlight.remove(underWay[done % PARALLEL]!);
+      underWay[done % PARALLEL] = begin();
+    }
+  };
+  turnOver(10 * PARALLEL);
+  collect();
+  const before = process.memoryUsage().arrayBuffers;
+  let grewMax = 0;
+  for (let round = 0; round < ROUNDS; round++) {
+    turnOver(4 * PARALLEL);
+    collect({ type: 'minor' });
+    grewMax = Math.max(grewMax, process.memoryUsage().arrayBuffers - before);
+  }
+  // What is under way, and what was in the round before. All rounds together are ten times as much.
+  expect(grewMax).toBeLessThan(16 * PARALLEL * PAGE_BYTES);
+  inFlight.close();
+});
+
+const PARALLEL = 32;
+const PAGE_BYTES = 8 * 1024;
+const ROUNDS = 40;
