@@ -3,7 +3,14 @@ import type { Contender, Mode } from '../contenders/contender.ts';
 import type { Check, Sample } from '../measure.ts';
 import type { Verdict } from '../scenario.ts';
 
-const BARS = { linksToSpider: 1.3, selectToSpider: 0.9, selectToCrawlee: 20, memoryMb: 500 } as const;
+const BARS = {
+  linksToSpider: 1.7,
+  linksToRaw: 0.5,
+  linksCpuMicros: 280,
+  linksMemoryMb: 300,
+  selectToSpider: 1.5,
+  selectToCrawlee: 20,
+} as const;
 
 export interface Row {
   id: string;
@@ -106,17 +113,36 @@ function atLeast(bar: string, own: Row['measured'], other: Row['measured'], rati
   return { bar, measured: `${byClock.toFixed(2)} ×${cpuText}`, passed: byClock >= ratio };
 }
 
+function atMost(bar: string, own: number | undefined, most: number, unit: string): Verdict {
+  if (own === undefined || Number.isNaN(own)) return { bar, measured: 'not measured', passed: undefined };
+  return { bar, measured: `${Math.round(own)} ${unit}`, passed: own <= most };
+}
+
 export function judge(rows: Row[]): Verdict[] {
   const links = find(rows, 'seine-links');
   const select = find(rows, 'seine-select');
   // spider-rs has no selectors: its best figure counts in both modes.
   const spider = find(rows, 'spider-links');
-  const memory = rows.filter((row) => row.id.startsWith('seine')).map((row) => row.measured?.peakMb);
-  const peakMb =
-    memory.includes(undefined) || memory.length === 0 ? undefined : Math.max(...(memory as number[]));
+  const raw = rawBound(rows);
   const complete = rows.filter((row) => row.id.startsWith('seine') && row.check !== undefined);
   return [
     atLeast(`links only ≥ ${BARS.linksToSpider} × spider-rs`, links, spider, BARS.linksToSpider),
+    {
+      bar: `links only ≥ ${BARS.linksToRaw} × the raw bound`,
+      ...(links === undefined || raw === undefined
+        ? { measured: 'not measured', passed: undefined }
+        : {
+            measured: `${(links.pagesPerSecond / raw).toFixed(2)} ×`,
+            passed: links.pagesPerSecond / raw >= BARS.linksToRaw,
+          }),
+    },
+    atMost(
+      `links only: CPU of a page ≤ ${BARS.linksCpuMicros} µs`,
+      links?.cpuMicros,
+      BARS.linksCpuMicros,
+      'µs',
+    ),
+    atMost(`links only: memory ≤ ${BARS.linksMemoryMb} MB`, links?.peakMb, BARS.linksMemoryMb, 'MB'),
     atLeast(`with selectors ≥ ${BARS.selectToSpider} × spider-rs`, select, spider, BARS.selectToSpider),
     atLeast(
       `with selectors ≥ ${BARS.selectToCrawlee} × Crawlee`,
@@ -124,11 +150,6 @@ export function judge(rows: Row[]): Verdict[] {
       find(rows, 'crawlee-select'),
       BARS.selectToCrawlee,
     ),
-    {
-      bar: `memory under ${BARS.memoryMb} MB`,
-      measured: peakMb === undefined ? 'not measured' : `${Math.round(peakMb)} MB`,
-      passed: peakMb === undefined || Number.isNaN(peakMb) ? undefined : peakMb < BARS.memoryMb,
-    },
     {
       bar: 'every page requested exactly once',
       measured:
