@@ -7,10 +7,14 @@
  * follow it: no byte of a name, a quote or white space is 0, so that most loops need not ask for the end.
  */
 
-/** Where found values are written: kind, start and end of the href, start and end of the rel (-1: none). */
+/**
+ * Where found values are written: kind, start and end of the href, start and end of the rel (-1: none), and what is known of
+ * the href on the way.
+ */
 const FOUND: usize = 0x10000;
 const FOUND_MAX: i32 = 1024;
-const FOUND_BYTES: usize = 20;
+const FOUND_BYTES: usize = 24;
+const HASH_AT: usize = 20;
 /** Of each generation of remembered links: its slots, and behind them its records. */
 const GENERATIONS: usize = 0x20000;
 const SLOTS_BYTES: usize = 0x80000;
@@ -354,7 +358,6 @@ export function scan(origin: i32, seed: i32): i32 {
       // In an SVG `<style/>` is empty; elsewhere the slash means nothing and the text runs to the end tag.
       if (foreignDepth == 0 || !selfClosing) at = endOfRawText(at, name, length);
     } else if (hrefStart != 0) {
-      if (kind != BASE && origin != 0 && isRemembered(hrefStart, <i32>(hrefEnd - hrefStart), origin, seed)) continue;
       const to = FOUND + <usize>count * FOUND_BYTES;
       store<i32>(to, kind);
       store<i32>(to + 4, <i32>(hrefStart - PAGE));
@@ -364,8 +367,41 @@ export function scan(origin: i32, seed: i32): i32 {
       count++;
     }
   }
-  return count;
+  return origin == 0 ? count : keepNew(count, origin, seed);
 }
+
+/**
+ * Leaves out what is remembered. In steps over all that was found, because each look at the table waits for memory: looks that
+ * do not depend on each other wait together.
+ */
+function keepNew(count: i32, origin: i32, seed: i32): i32 {
+  const stop = FOUND + <usize>count * FOUND_BYTES;
+  let touched: u32 = 0;
+  for (let found = FOUND; found < stop; found += FOUND_BYTES) {
+    const start = load<i32>(found + 4);
+    const hash = hashOf(PAGE + <usize>start, min(load<i32>(found + 8) - start, TEXT_BYTES_MAX), seed);
+    store<u32>(found + HASH_AT, hash);
+    touched += load<u32>(young + (<usize>(hash & youngMask) << 2));
+  }
+  for (let found = FOUND; found < stop; found += FOUND_BYTES) {
+    const held = load<u32>(young + (<usize>(load<u32>(found + HASH_AT) & youngMask) << 2));
+    touched += load<u32>(young + SLOTS_BYTES + (<usize>(held & 0xffffff) << 3));
+  }
+  // Or the compiler would leave the looks out.
+  lastTouched = touched;
+  let kept = FOUND;
+  for (let found = FOUND; found < stop; found += FOUND_BYTES) {
+    const start = load<i32>(found + 4);
+    const length = load<i32>(found + 8) - start;
+    const text = PAGE + <usize>start;
+    if (load<i32>(found) != BASE && isRemembered(load<u32>(found + HASH_AT), text, length, origin)) continue;
+    memory.copy(kept, found, FOUND_BYTES);
+    kept += FOUND_BYTES;
+  }
+  return <i32>((kept - FOUND) / FOUND_BYTES);
+}
+
+let lastTouched: u32 = 0;
 
 export function isOver(): bool {
   return at == 0;
@@ -430,14 +466,14 @@ function isIn(generation: usize, mask: u32, hash: u32, text: usize, length: i32,
   }
 }
 
-function isRemembered(text: usize, length: i32, origin: i32, seed: i32): bool {
+function isRemembered(hash: u32, text: usize, length: i32, origin: i32): bool {
   if (length > TEXT_BYTES_MAX) return false;
-  const hash = hashOf(text, length, seed);
   return isIn(young, youngMask, hash, text, length, origin) || isIn(old, oldMask, hash, text, length, origin);
 }
 
 export function knows(start: i32, stop: i32, origin: i32, seed: i32): bool {
-  return isRemembered(PAGE + <usize>start, stop - start, origin, seed);
+  const text = PAGE + <usize>start;
+  return isRemembered(hashOf(text, stop - start, seed), text, stop - start, origin);
 }
 
 /** `countMax`: how many links a generation holds. */
