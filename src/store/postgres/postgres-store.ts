@@ -44,8 +44,8 @@ export interface PostgresStoreOptions {
 
 /**
  * However many batches are out: a batch takes seconds and its settle some milliseconds, and reports that wait are written
- * together. With 8 on two cores a task took 8 to 10 % more CPU: 111 µs against 100 to 103, medians of three or four runs in
- * turns, twice. With 2 it took as much as with 4.
+ * together. With 8 on two cores a task took 8 to 10 % more CPU: 111 µs against 100 to 103, medians of two to four runs in
+ * turns, three times. With 2 it took as much as with 4.
  */
 const CONNECTIONS_DEFAULT = 4;
 /** Counters of a job have a row for each connection; with fewer numbers than connections may be set they would be shared. */
