@@ -132,7 +132,7 @@ export const SETTINGS = {
   }),
   storeConnections: setting<number | null>({
     env: 'SEINE_STORE_CONNECTIONS',
-    shown: '4 to 8, by workers',
+    shown: '4',
     doc: 'Connections to PostgreSQL for work, 1 to 100. Up to four more are used for reads and heartbeats.',
     default: () => null,
     parse: integer(1, 100),

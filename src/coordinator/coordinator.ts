@@ -257,7 +257,6 @@ export class Coordinator {
     this.#lookedAt = now;
     if (now - this.#savedAt > SAVE_MS) {
       this.#savedAt = now;
-      store.expectBatches?.(dispatcher.slots);
       const { access, bans, outages, storage } = this.#run;
       this.#reason = access?.tellShortage() ?? storage.reason ?? outages.tell() ?? bans.tell(now);
       await store.jobs.update(job.id, { workedMs: this.#workedMs(), reason: this.waitingFor });

@@ -61,8 +61,6 @@ export interface Store {
   readonly views: Views;
   /** Refuses a table that records cannot be written into; absent where the store has no tables of users. */
   checkSink?(sink: SinkSpec): Promise<void>;
-  /** How many batches may be out at once, so that there are as many connections as they need. */
-  expectBatches?(count: number): void;
   /** For whoever reads much beside the work; see there. */
   openReads?(): ReadStore;
   close(): Promise<void>;

@@ -109,7 +109,6 @@ export function waitForRoom(store: Store, room: StoreRoom): Store {
     requests: waiting(store.requests, room),
     removals: waiting(store.removals, room),
     views: waiting(store.views, room),
-    expectBatches: (count) => store.expectBatches?.(count),
     ...(store.openReads ? { openReads: () => store.openReads!() } : {}),
     close: () => store.close(),
   };

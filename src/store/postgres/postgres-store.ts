@@ -29,7 +29,7 @@ import { PostgresWebhookDatabase } from './webhooks.ts';
 
 export interface PostgresStoreOptions {
   passwordFile?: string | null;
-  /** Connections for work at once; by default as many as the batches that are out need. */
+  /** Connections for work at once; few by default. */
   connections?: number | null;
   /** Names a folder whose lock the caller holds: what its last owner held is taken back at once. */
   place?: string | null;
@@ -42,12 +42,12 @@ export interface PostgresStoreOptions {
   logger?: Logger;
 }
 
-/** A batch takes seconds and its settle some milliseconds, so several batches share a connection. */
-const BATCHES_PER_CONNECTION = 4;
-/** Planning and sources need some, however few batches are out. */
-const CONNECTIONS_MIN = 4;
-/** More of them only wait for each other: 16 took 6 % more CPU for each task, the mean of six pairs, and were no faster. */
-const CONNECTIONS_MAX = 8;
+/**
+ * However many batches are out: a batch takes seconds and its settle some milliseconds, and reports that wait are written
+ * together. With 8 on two cores a task took 8 to 10 % more CPU: 111 µs against 100 to 103, medians of two to four runs in
+ * turns, three times. With 2 it took as much as with 4.
+ */
+const CONNECTIONS_DEFAULT = 4;
 /** Counters of a job have a row for each connection; with fewer numbers than connections may be set they would be shared. */
 const SHARDS_PER_COORDINATOR = 128;
 /** Only those that are at work at the same time matter, and the number of a row has 15 bits. */
@@ -68,7 +68,7 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
   await prepareDatabase(shared);
   const db = new Database({
     ...shared,
-    connections: options.connections ?? CONNECTIONS_MIN,
+    connections: options.connections ?? CONNECTIONS_DEFAULT,
     firstShard: () => (heartbeats.id % COORDINATORS_APART) * SHARDS_PER_COORDINATOR,
   });
   const reads = new Database({ ...shared, connections: READ_CONNECTIONS });
@@ -103,9 +103,6 @@ export async function openPostgresStore(url: string, options: PostgresStoreOptio
     views: new PostgresViews(db, { quick: reads, slow: slowReads }, memories, shared),
     checkSink: (sink) =>
       checkSinkTable((text, ...values) => reads.read(text, ...values), sink, shared.place.schema),
-    expectBatches(count) {
-      if (options.connections == null) db.resize(connectionsFor(count));
-    },
     openReads: () => readsIn(shared),
     async close() {
       // A database that does not answer must not keep a process from its end: others clean up behind it.
@@ -152,9 +149,4 @@ function readsIn(shared: SharedOptions): ReadStore {
     keys: new PostgresKeyStore(quick, quick),
     close: async () => void (await Promise.all([quick.close(), slow.close()])),
   };
-}
-
-function connectionsFor(batches: number): number {
-  const wanted = CONNECTIONS_MIN / 2 + Math.ceil(batches / BATCHES_PER_CONNECTION);
-  return Math.min(CONNECTIONS_MAX, Math.max(CONNECTIONS_MIN, wanted));
 }

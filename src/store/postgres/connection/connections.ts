@@ -211,40 +211,22 @@ export function pause(ms: number): Promise<void> {
 
 /** Up to a number of connections, each made when it is first needed, and a queue for whoever comes when all are taken. */
 export class Connections {
-  readonly #options: ConnectionOptions;
-  readonly #all: Connection[] = [];
+  readonly #all: readonly Connection[];
   /** The lowest number is used first: a quiet store keeps few connections. */
-  readonly #free = new Set<Connection>();
+  readonly #free: Set<Connection>;
   readonly #waiting: ((connection: Connection) => void)[] = [];
-  #count = 0;
 
   constructor(options: ConnectionOptions, count: number) {
-    this.#options = options;
-    this.resize(count);
+    this.#all = Array.from({ length: count }, (_, index) => new Connection(options, index));
+    this.#free = new Set(this.#all);
   }
 
   get size(): number {
-    return this.#count;
+    return this.#all.length;
   }
 
   get ids(): number[] {
     return this.#all.map(({ id }) => id);
-  }
-
-  /** Connections that are too many end when they are free. */
-  resize(count: number): void {
-    this.#count = count;
-    while (this.#all.length < count) {
-      const connection = new Connection(this.#options, this.#all.length);
-      this.#all.push(connection);
-      this.#free.add(connection);
-    }
-    for (const connection of this.#free) if (connection.index >= count) void connection.close();
-    while (this.#waiting.length > 0) {
-      const connection = this.#take();
-      if (!connection) return;
-      this.#waiting.shift()!(connection);
-    }
   }
 
   /** `first`: before all others that wait. */
@@ -271,20 +253,15 @@ export class Connections {
   #take(): Connection | null {
     let first: Connection | null = null;
     for (const connection of this.#free)
-      if (connection.index < (first?.index ?? this.#count)) first = connection;
+      if (first === null || connection.index < first.index) first = connection;
     if (first) this.#free.delete(first);
     return first;
   }
 
   #giveBack(connection: Connection): void {
-    const isLeft = connection.index < this.#count;
-    const next = isLeft ? this.#waiting.shift() : undefined;
-    if (next) {
-      next(connection);
-      return;
-    }
-    this.#free.add(connection);
-    if (!isLeft) void connection.close();
+    const next = this.#waiting.shift();
+    if (next) next(connection);
+    else this.#free.add(connection);
   }
 }
 

@@ -91,11 +91,6 @@ export class Database {
     return this.#connections.size;
   }
 
-  /** Connections at once from now on. */
-  resize(connections: number): void {
-    this.#connections.resize(connections);
-  }
-
   async close(): Promise<void> {
     this.#closed = true;
     await this.#connections.close();
