@@ -207,7 +207,7 @@ class QueueWorker implements BullmqWorker {
     }
   }
 
-  /** Most looks of a busy worker are in vain, more than two for each batch: this takes a quarter of what BullMQ's own takes. */
+  /** Most looks of a busy worker are in vain, more than two for each batch, and BullMQ runs a script of ten commands for each. */
   async #hasWaiting(queue: Worker<JobCard>): Promise<boolean> {
     return (await this.#redis.client.llen(queue.toKey('wait'))) > 0;
   }
