@@ -7,7 +7,8 @@ import { checkReport, splitReport } from '../../src/core/batch/report.ts';
 import { FAILURES } from '../../src/core/failures.ts';
 import * as bullmq from '../../src/transport/bullmq/wire.ts';
 import * as lambda from '../../src/transport/lambda/wire.ts';
-import { openMessageSeal } from '../../src/transport/message-seal.ts';
+import { type MessageSeal, openMessageSeal } from '../../src/transport/message-seal.ts';
+import { packPiece } from '../../src/transport/packed-report.ts';
 import { batchOf } from '../../test/support/coordinator/progress-reports.ts';
 import { specOf } from '../../test/support/fixtures.ts';
 import { reportOn } from '../../test/support/fleet/report-examples.ts';
@@ -214,12 +215,7 @@ export function openWireTarget(): Target {
       if (random.oneIn(3)) return forged(random);
       const json = Buffer.from(JSON.stringify(report(random)));
       if (!random.oneIn(3)) return json;
-      const packed = random.oneIn(2)
-        ? zstdCompressSync(json)
-        : bullmq.sealReply(
-            { kind: 'report', sentId: 'a-1', report: report(random) },
-            { ...ABOUT, seal: SIGNED },
-          );
+      const packed = random.oneIn(2) ? zstdCompressSync(json) : sealedReport(report(random), SIGNED);
       return mutate(packed, random);
     },
     async check(input) {
@@ -243,6 +239,10 @@ export function openWireTarget(): Target {
   };
 }
 
+function sealedReport(sent: Report, seal: MessageSeal): Buffer {
+  return bullmq.sealPiece(packPiece(sent), { part: sent.part, sentId: 'a-1' }, { ...ABOUT, seal });
+}
+
 function reportOf(input: Buffer): Report | null {
   if (input[0] !== 0x7b) return null;
   try {
@@ -255,7 +255,7 @@ function reportOf(input: Buffer): Report | null {
 async function checkSent(sent: Report): Promise<void> {
   const reply = { kind: 'report', sentId: 'a-1', report: sent } as const;
   for (const seal of [PLAIN, SIGNED]) {
-    const fields = bullmq.replyFields('report', 'a-1', bullmq.sealReply(reply, { ...ABOUT, seal }));
+    const fields = bullmq.replyFields('report', 'a-1', sealedReport(sent, seal));
     const raw = bullmq.readReply(fields.map((part) => Buffer.from(part as string)));
     mustEqual(bullmq.openReply(raw, { ...ABOUT, seal }), reply, 'through Redis');
   }

@@ -3,8 +3,9 @@ import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { type Batch, type Report, WIRE_VERSION } from '../../src/core/batch/batch.ts';
 import { openHttpFetcher } from '../../src/fetch/http/http-fetcher.ts';
-import { fleetKeys, openBatch, openReply, sealBatch, sealReply } from '../../src/transport/bullmq/wire.ts';
+import { fleetKeys, openBatch, openReply, sealBatch, sealPiece } from '../../src/transport/bullmq/wire.ts';
 import { type MessageSeal, openMessageSeal } from '../../src/transport/message-seal.ts';
+import { packPiece } from '../../src/transport/packed-report.ts';
 import { Lateness } from '../../src/worker/batch/pace.ts';
 import { processBatch } from '../../src/worker/batch/process-batch.ts';
 import { JobCache } from '../../src/worker/compile-job.ts';
@@ -108,7 +109,7 @@ async function carry(id: number, seal: MessageSeal & { us: number }): Promise<Co
   const reports: Report[] = [];
   reports.push(await processBatch(batch, tools, { onPart: (part) => reports.push(part) }));
   for (const report of reports) {
-    const body = sealReply({ kind: 'report', sentId, report }, { seal, keys: KEYS, batch });
+    const body = sealPiece(packPiece(report), { part: report.part, sentId }, { seal, keys: KEYS, batch });
     openReply({ kind: 'report', sentId, body }, { seal, keys: KEYS, batch: sent });
   }
   const { user, system } = process.threadCpuUsage(before);

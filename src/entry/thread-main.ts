@@ -3,6 +3,7 @@ import { openWorkerTools } from '../app/worker-app.ts';
 import { AWS_ITSELF, type AwsCredentials } from '../aws/s3/s3-client.ts';
 import type { Report } from '../core/batch/batch.ts';
 import { InvocationClock } from '../transport/lambda/invocation-clock.ts';
+import { packReport } from '../transport/packed-report.ts';
 import { ThreadMarks } from '../transport/thread/code-marks.ts';
 import type { FromThread, ThreadData, ToThread } from '../transport/thread/thread-messages.ts';
 import { watchStrayErrors } from '../worker/batch/page-code.ts';
@@ -12,6 +13,14 @@ import { WantedHosts } from '../worker/batch/wanted-hosts.ts';
 if (!parentPort) throw new Error('this file is the entry of a worker thread');
 const port = parentPort;
 const send = (message: FromThread) => port.postMessage(message);
+const sendPacked = (kind: 'part' | 'report', report: Report) => {
+  const packed = packReport(report);
+  const message: FromThread = { kind, report: packed };
+  port.postMessage(
+    message,
+    packed.pieces.map(({ buffer }) => buffer),
+  );
+};
 const logAt = (level: 'info' | 'warn' | 'error') => (message: string, fields?: Record<string, unknown>) =>
   send({ kind: 'log', level, message, fields });
 const logger = { info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
@@ -38,7 +47,9 @@ let isDraining = false;
 port.on('message', async (message: ToThread) => {
   switch (message.kind) {
     case 'batch': {
-      const onPart = (report: Report) => send({ kind: 'part', report });
+      const sendReport = (kind: 'part' | 'report', report: Report) =>
+        message.packed ? sendPacked(kind, report) : send({ kind, report });
+      const onPart = (report: Report) => sendReport('part', report);
       const recall = new AbortController();
       const wanted = new WantedHosts();
       open.set(message.batch.id, { recall, wanted });
@@ -48,7 +59,7 @@ port.on('message', async (message: ToThread) => {
       const own = clockOffsetMs === undefined ? tools : { ...tools, clock: elsewhere };
       const report = await processBatch(batch, own, { onPart, drain: recall.signal, wanted });
       open.delete(message.batch.id);
-      send({ kind: 'report', report });
+      sendReport('report', report);
       break;
     }
     case 'recall':

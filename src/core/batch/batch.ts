@@ -5,7 +5,7 @@ import type { LastVisit, Meta } from '../model.ts';
 import type { Discovered, Outcome, QualityDelta, RequestFailure, RobotsOutcome } from './outcome.ts';
 
 /** The wire format between coordinator and workers: plain JSON, self-contained, no bodies. */
-export const WIRE_VERSION = 2;
+export const WIRE_VERSION = 3;
 
 /**
  * The right to send requests to one host, good from `startAt` to `endAt` only.

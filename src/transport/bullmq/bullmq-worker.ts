@@ -1,20 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import {
-  type Batch,
-  type Report,
-  WIRE_VERSION,
-  WORKER_KINDS,
-  type WorkerKind,
-} from '../../core/batch/batch.ts';
+import { type Batch, WIRE_VERSION, WORKER_KINDS, type WorkerKind } from '../../core/batch/batch.ts';
 import { batchProblem } from '../../core/batch/check-batch.ts';
-import { splitReport } from '../../core/batch/report.ts';
 import { messageOf } from '../../core/errors.ts';
 import { VERSION } from '../../core/identity/identity.ts';
-import { LIMITS } from '../../core/limits.ts';
 import { BoundedSet } from '../../core/lru.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import { CpuMeter } from '../cpu-meter.ts';
 import type { MessageSeal } from '../message-seal.ts';
+import type { PackedReport } from '../packed-report.ts';
 import type { ThreadDispatcher } from '../thread/thread-dispatcher.ts';
 import { type Job, Worker } from './bullmq-packages.ts';
 import { isDrainRequested } from './drain.ts';
@@ -37,6 +30,7 @@ import {
   REPLY_TTL_MS,
   type Reply,
   reasonOf,
+  sealPiece,
   sealReply,
   TAKE,
   TAKEN_TTL_MS,
@@ -202,14 +196,20 @@ class QueueWorker implements BullmqWorker {
       if (this.#leaving) return;
       const token = `${this.#options.name}:${turn}`;
       try {
-        const job = await queue.getNextJob(token, { block });
-        this.#turns.took(job !== undefined);
+        const job =
+          block || (await this.#hasWaiting(queue)) ? await queue.getNextJob(token, { block }) : null;
+        this.#turns.took(job != null);
         if (job) void this.#turns.hold(this.#work(kind, queue, job, token));
       } catch {
         // Redis is away, and its connection says so.
         await this.#turns.pause();
       }
     }
+  }
+
+  /** Most looks of a busy worker are in vain, more than two for each batch, and BullMQ runs a script of ten commands for each. */
+  async #hasWaiting(queue: Worker<JobCard>): Promise<boolean> {
+    return (await this.#redis.client.llen(queue.toKey('wait'))) > 0;
   }
 
   async #work(kind: WorkerKind, queue: Worker<JobCard>, job: Job<JobCard>, token: string): Promise<void> {
@@ -220,7 +220,7 @@ class QueueWorker implements BullmqWorker {
     const held: Held = { coordinator, kind, queue, batch: null, token, number, hosts: [], parts: 0 };
     this.#held.set(sentId, held);
     try {
-      const taken = this.#sealed({ kind: 'taken', sentId, worker: this.#options.name }, null);
+      const taken = sealReply({ kind: 'taken', sentId, worker: this.#options.name }, this.#sealing(held));
       const body = await this.#take(sentId, coordinator, taken);
       const last = body ? await this.#process(sentId, body, held) : null;
       if (last?.kind === 'report') await this.#report(sentId, held, last.report);
@@ -245,12 +245,13 @@ class QueueWorker implements BullmqWorker {
     return body as Buffer | null;
   }
 
-  #sealed(reply: Reply, batch: AboutBatch | null): Buffer {
-    return sealReply(reply, { seal: this.#seal, keys: this.#keys, batch });
+  #sealing({ batch }: Held) {
+    return { seal: this.#seal, keys: this.#keys, batch };
   }
 
-  #send(held: Held, reply: Reply): Promise<void> {
-    return this.#replies.send(this.#keys.reply(held.coordinator), reply, this.#sealed(reply, held.batch));
+  #send(held: Held, reply: Exclude<Reply, { kind: 'report' }>): Promise<void> {
+    const body = sealReply(reply, this.#sealing(held));
+    return this.#replies.send(this.#keys.reply(held.coordinator), reply, body);
   }
 
   /** Throws when it is no batch of this fleet, or was here before. */
@@ -282,9 +283,12 @@ class QueueWorker implements BullmqWorker {
       // Files of its own: should the batch ever run twice, neither run writes over what the other has reported.
       const own = randomBytes(4).toString('hex');
       const files = { archiveKey: `${batch.archiveKey}-${own}`, packKey: `${batch.packKey}-${own}` };
-      const answer = this.#options.threads.dispatch({ ...batch, ...files, id: held.number }, (report) => {
-        this.#report(sentId, held, report).catch(() => {});
-      });
+      const answer = this.#options.threads.dispatchPacked(
+        { ...batch, ...files, id: held.number },
+        (report) => {
+          this.#report(sentId, held, report).catch(() => {});
+        },
+      );
       if (this.#recalled.has(held.coordinator)) this.#options.threads.recall(held.number);
       const delivery = await answer;
       return delivery.kind === 'report' ? delivery : { kind: 'lost', ...reasonOf(delivery) };
@@ -293,14 +297,14 @@ class QueueWorker implements BullmqWorker {
     }
   }
 
-  /** Huge ones in pieces, each of which Redis and the coordinator can carry. */
-  async #report(sentId: string, held: Held, report: Report): Promise<void> {
-    this.#tasksDone += report.outcomes.length;
-    const pieces = splitReport(report, LIMITS.partItemsMax);
+  async #report(sentId: string, held: Held, { outcomes, pieces }: PackedReport): Promise<void> {
+    this.#tasksDone += outcomes;
+    const key = this.#keys.reply(held.coordinator);
     await Promise.all(
-      pieces.map((piece) =>
-        this.#send(held, { kind: 'report', sentId, report: { ...piece, part: held.parts++ } }),
-      ),
+      pieces.map((piece) => {
+        const body = sealPiece(piece, { part: held.parts++, sentId }, this.#sealing(held));
+        return this.#replies.send(key, { kind: 'report', sentId }, body);
+      }),
     );
   }
 
@@ -367,15 +371,14 @@ class QueueWorker implements BullmqWorker {
 
 /** What became of a batch. */
 type Last =
-  | { kind: 'report'; report: Report }
+  | { kind: 'report'; report: PackedReport }
   | ({ kind: 'lost' } & LossReason)
   | { kind: 'refused'; reason: string };
 
 /** For people who inspect the queue; a Redis that has forgotten the job does not mind. Null: there was no batch. */
 async function finish(job: Job<JobCard>, last: Last | null, token: string): Promise<void> {
   try {
-    if (last?.kind === 'report')
-      await job.moveToCompleted({ outcomes: last.report.outcomes.length }, token, false);
+    if (last?.kind === 'report') await job.moveToCompleted({ outcomes: last.report.outcomes }, token, false);
     else await job.moveToFailed(new Error(last?.reason ?? 'the batch was cancelled'), token, false);
   } catch {
     // It is over all the same.

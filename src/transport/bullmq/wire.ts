@@ -1,8 +1,7 @@
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import type { Batch, Report, WorkerKind } from '../../core/batch/batch.ts';
-import { LIMITS } from '../../core/limits.ts';
 import type { Delivery } from '../../ports/dispatcher.ts';
 import type { MessageSeal, SealContext } from '../message-seal.ts';
+import { numberPiece, packJson, unpackJson, unpackPiece } from '../packed-report.ts';
 
 /**
  * What coordinators and workers put into Redis. A batch lies beside its BullMQ job, under a key that the worker which
@@ -140,12 +139,28 @@ function isAboutBatch(kind: Reply['kind']): boolean {
   return kind === 'report' || kind === 'lost';
 }
 
+interface ReplySealing {
+  seal: MessageSeal;
+  keys: FleetKeys;
+  batch: AboutBatch | null;
+}
+
+/** Short ones: packing takes longer than all else. */
 export function sealReply(
-  { kind, sentId, ...body }: Reply,
-  { seal, keys, batch }: { seal: MessageSeal; keys: FleetKeys; batch: AboutBatch | null },
+  { kind, sentId, ...body }: Exclude<Reply, { kind: 'report' }>,
+  { seal, keys, batch }: ReplySealing,
 ): Buffer {
   const context = replyContext(kind, sentId, keys.prefix, isAboutBatch(kind) ? batch : null);
-  return seal.seal(context, encodeBody(body));
+  return seal.seal(context, Buffer.from(JSON.stringify(body)));
+}
+
+/** A piece of a report (`packReport`), and which part of the whole it is. */
+export function sealPiece(
+  piece: Uint8Array<ArrayBuffer>,
+  { part, sentId }: { part: number; sentId: string },
+  { seal, keys, batch }: ReplySealing,
+): Buffer {
+  return seal.seal(replyContext('report', sentId, keys.prefix, batch), numberPiece(piece, part));
 }
 
 /** The fields of a reply in its stream. */
@@ -174,11 +189,12 @@ export function openReply(
   { seal, keys, batch }: { seal: MessageSeal; keys: FleetKeys; batch: AboutBatch },
 ): Reply {
   const context = replyContext(kind, sentId, keys.prefix, isAboutBatch(kind) ? batch : null);
-  const said = decodeBody(seal.open(context, body)) as Record<string, unknown> | null;
+  const opened = seal.open(context, body);
+  if (kind === 'report') return { kind, sentId, report: unpackPiece(opened) as Report };
+  const said = JSON.parse(opened.toString()) as Record<string, unknown> | null;
   if (kind === 'gone') return { kind, sentId };
   if (kind === 'taken' && typeof said?.worker === 'string') return { kind, sentId, worker: said.worker };
   if (kind === 'refused' && typeof said?.reason === 'string') return { kind, sentId, reason: said.reason };
-  if (kind === 'report') return { kind, sentId, report: said?.report as Report };
   if (kind === 'lost' && typeof said?.reason === 'string')
     return { kind, sentId, ...lossOf(said.reason, said) };
   throw new Error('its body is not that of a reply');
@@ -203,7 +219,7 @@ export function sealBatch(
   batch: Batch,
   { seal, keys, sentId, now }: { seal: MessageSeal; keys: FleetKeys; sentId: string; now: number },
 ): Buffer {
-  return seal.seal(batchContext(sentId, batch.needs, keys), encodeBody({ sentAt: now, batch }));
+  return seal.seal(batchContext(sentId, batch.needs, keys), packJson({ sentAt: now, batch }));
 }
 
 /** Older than any batch that still waits in Redis, with clocks that differ a little. */
@@ -215,7 +231,7 @@ export function openBatch(
   options: { seal: MessageSeal; keys: FleetKeys; sentId: string; queue: WorkerKind; now: number },
 ): unknown {
   const { seal, keys, sentId, queue, now } = options;
-  const message = decodeBody(seal.open(batchContext(sentId, queue, keys), body)) as {
+  const message = unpackJson(seal.open(batchContext(sentId, queue, keys), body)) as {
     sentAt?: unknown;
     batch?: unknown;
   } | null;
@@ -226,18 +242,4 @@ export function openBatch(
       `it was sent ${Math.round(ageMs / 1_000)} s ago: it was sent twice, or the clocks of the machines differ`,
     );
   return message?.batch;
-}
-
-/**
- * A report of 120 pages is 80 to 560 KB of JSON, and a twelfth to a twenty-fifth of that as zstd, for a third of the
- * time that writing the JSON takes; deflate takes twice as long for more bytes.
- */
-function encodeBody(value: unknown): Buffer {
-  return zstdCompressSync(Buffer.from(JSON.stringify(value)), {
-    params: { [constants.ZSTD_c_compressionLevel]: 1 },
-  });
-}
-
-function decodeBody(body: Buffer): unknown {
-  return JSON.parse(zstdDecompressSync(body, { maxOutputLength: LIMITS.wireBytesMax }).toString());
 }

@@ -14,9 +14,10 @@ import { fixedThreads, type ThreadRange } from '../../core/scaling/threads.ts';
 import type { Logger } from '../../ports/ambient.ts';
 import type { Delivery, Dispatcher } from '../../ports/dispatcher.ts';
 import { CpuMeter } from '../cpu-meter.ts';
+import { type PackedReport, packReport } from '../packed-report.ts';
 import { ThreadMarks } from './code-marks.ts';
 import { SuspectProcess } from './suspect-process.ts';
-import type { FromThread, ThreadData, ToThread } from './thread-messages.ts';
+import type { FromThread, ThreadData, ThreadReport, ToThread } from './thread-messages.ts';
 import { ThreadScaler } from './thread-scaler.ts';
 
 export interface ThreadDispatcherOptions {
@@ -83,13 +84,19 @@ interface Open {
   batch: Batch;
   sentAt: number;
   answerBy: number;
-  onPart(report: Report): void;
-  resolve(delivery: Delivery): void;
+  onPart(report: ThreadReport): void;
+  resolve(delivery: ThreadDelivery): void;
 }
+
+type Lost = Extract<Delivery, { kind: 'lost' }>;
+type ThreadDelivery = Lost | { kind: 'report'; report: ThreadReport };
+type PackedDelivery = Lost | { kind: 'report'; report: PackedReport };
 
 export interface ThreadDispatcher extends Dispatcher {
   /** Starts all threads: when they can work, or will never. */
   readonly started: Promise<void>;
+  /** As `dispatch`, with reports as they go on to another machine. */
+  dispatchPacked(batch: Batch, onPart: (report: PackedReport) => void): Promise<PackedDelivery>;
   /** Asks for what there is of one batch; its dispatch still resolves. */
   recall(batchId: number): void;
 }
@@ -111,11 +118,46 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
   const cpu = new CpuMeter();
   const done = { batches: 0, tasks: 0 };
   const lanes = new Set<Batch>();
-  const counted = (report: Report) => {
-    done.tasks += report.outcomes.length;
-    scaler.countTasks(report.outcomes.length);
+  const counted = ({ outcomes }: ThreadReport) => {
+    const count = typeof outcomes === 'number' ? outcomes : outcomes.length;
+    done.tasks += count;
+    scaler.countTasks(count);
   };
   const apart = options.suspectEntry ? openSuspects(told, options.suspectEntry) : null;
+  const carry = async (
+    batch: Batch,
+    packed: boolean,
+    onPart: (report: ThreadReport) => void,
+  ): Promise<ThreadDelivery> => {
+    // All threads have one address. What is not begun here goes to another.
+    if (isLaneTaken(batch, lanes))
+      return {
+        kind: 'report',
+        report: deferredReport(batch, { worker: options.name ?? 'local', now: Date.now() }),
+      };
+    if (batch.permits.some(isLane)) lanes.add(batch);
+    const counting = (part: ThreadReport) => {
+      counted(part);
+      onPart(part);
+    };
+    const delivery = await (batch.suspects && apart
+      ? apart.dispatch(batch, counting)
+      : dispatchToIdlest(batch, packed, counting));
+    lanes.delete(batch);
+    if (delivery.kind === 'report') counted(delivery.report);
+    done.batches++;
+    return delivery;
+  };
+  const dispatchToIdlest = async (
+    batch: Batch,
+    packed: boolean,
+    onPart: (report: ThreadReport) => void,
+  ): Promise<ThreadDelivery> => {
+    scaler.count(1);
+    const delivery = await threads.idlestFor(batch).dispatch(batch, packed, onPart);
+    scaler.count(-1);
+    return delivery;
+  };
   return {
     get workers() {
       return threads.taking.length;
@@ -140,24 +182,12 @@ export function openThreadDispatcher(options: ThreadDispatcherOptions): ThreadDi
       return Promise.all(threads.all.map(({ started }) => started)).then(() => {});
     },
     async dispatch(batch, onPart) {
-      // All threads have one address. What is not begun here goes to another.
-      if (isLaneTaken(batch, lanes))
-        return {
-          kind: 'report',
-          report: deferredReport(batch, { worker: options.name ?? 'local', now: Date.now() }),
-        };
-      if (batch.permits.some(isLane)) lanes.add(batch);
-      const carrier = batch.suspects && apart ? apart : threads.idlestFor(batch);
-      if (carrier !== apart) scaler.count(1);
-      const delivery = await carrier.dispatch(batch, (part) => {
-        counted(part);
-        onPart(part);
-      });
-      if (carrier !== apart) scaler.count(-1);
-      lanes.delete(batch);
-      if (delivery.kind === 'report') counted(delivery.report);
-      done.batches++;
-      return delivery;
+      const delivery = await carry(batch, false, (report) => onPart(asReport(report)));
+      return delivery.kind === 'lost' ? delivery : { ...delivery, report: asReport(delivery.report) };
+    },
+    async dispatchPacked(batch, onPart) {
+      const delivery = await carry(batch, true, (report) => onPart(asPacked(report)));
+      return delivery.kind === 'lost' ? delivery : { ...delivery, report: asPacked(delivery.report) };
     },
     async heartbeats() {
       const hosts = threads.all.flatMap((thread) => thread.hosts);
@@ -309,6 +339,16 @@ class ThreadPool {
   }
 }
 
+function asReport(report: ThreadReport): Report {
+  if ('pieces' in report) throw new Error('a thread packed a report that is wanted as it is');
+  return report;
+}
+
+/** Those that are not of a thread are packed here: a process of its own made them, or this one speaks for a thread that died. */
+function asPacked(report: ThreadReport): PackedReport {
+  return 'pieces' in report ? report : packReport(report);
+}
+
 interface RankedThread {
   thread: Thread;
   ahead: { batches: number; tasks: number };
@@ -422,8 +462,8 @@ class Thread {
     this.#worker?.postMessage(message);
   }
 
-  dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery> {
-    const { promise, resolve } = Promise.withResolvers<Delivery>();
+  dispatch(batch: Batch, packed: boolean, onPart: (report: ThreadReport) => void): Promise<ThreadDelivery> {
+    const { promise, resolve } = Promise.withResolvers<ThreadDelivery>();
     const { problem } = this;
     if (problem !== null)
       return Promise.resolve({ kind: 'lost', batchId: batch.id, reason: problem, running: [] });
@@ -432,7 +472,7 @@ class Thread {
     const answerBy = sentAt + batch.budgetMs + Math.min(STUCK_AFTER_MS, call?.answerMs ?? STUCK_AFTER_MS);
     this.#open.set(batch.id, { batch, onPart, resolve, sentAt, answerBy });
     this.start();
-    this.post({ kind: 'batch', batch, ...(call ? { clockOffsetMs: call.clockOffsetMs } : {}) });
+    this.post({ kind: 'batch', batch, packed, ...(call ? { clockOffsetMs: call.clockOffsetMs } : {}) });
     return promise;
   }
 

@@ -1,11 +1,15 @@
 import type { AwsCredentials, S3Settings } from '../../aws/s3/s3-client.ts';
 import type { Batch, Report } from '../../core/batch/batch.ts';
 import type { BrowserSettings, CallbackSettings } from '../../ports/fetcher.ts';
+import type { PackedReport } from '../packed-report.ts';
 
 /** What the dispatcher and its threads say to each other. */
 export type ToThread =
-  /** `clockOffsetMs`: what the wall clock here lacks to be the coordinator's, where that is on another machine. */
-  | { kind: 'batch'; batch: Batch; clockOffsetMs?: number }
+  /**
+   * `clockOffsetMs`: what the wall clock here lacks to be the coordinator's, where that is on another machine.
+   * `packed`: its reports go on to another machine.
+   */
+  | { kind: 'batch'; batch: Batch; clockOffsetMs?: number; packed: boolean }
   /** Returns what it has of one batch. */
   | { kind: 'recall'; batchId: number }
   /** Begins nothing more at these hosts for one batch. */
@@ -26,8 +30,11 @@ export type FromThread =
       message: string;
       fields?: Record<string, unknown> | undefined;
     }
-  | { kind: 'part'; report: Report }
-  | { kind: 'report'; report: Report };
+  | { kind: 'part'; report: ThreadReport }
+  | { kind: 'report'; report: ThreadReport };
+
+/** Packed where the batch asked for that. */
+export type ThreadReport = Report | PackedReport;
 
 export interface ThreadData {
   name: string;

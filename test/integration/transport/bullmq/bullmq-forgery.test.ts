@@ -11,9 +11,11 @@ import {
   QUEUES,
   replyFields,
   sealBatch,
+  sealPiece,
   sealReply,
 } from '../../../../src/transport/bullmq/wire.ts';
 import { openMessageSeal } from '../../../../src/transport/message-seal.ts';
+import { packPiece } from '../../../../src/transport/packed-report.ts';
 import { batchOf, deliver, expectWhole } from '../../../contract/dispatcher-contract.ts';
 import { memoryLogger, openDispatcher, startWorker, withFleet } from '../../../support/fleet/bullmq-fleet.ts';
 import { FLEET_KEY } from '../../../support/seine-process.ts';
@@ -163,13 +165,14 @@ describe('a coordinator', () => {
         const say = async (kind: 'report' | 'lost' | 'taken' | 'gone', body: Buffer) =>
           void (await client.xadd(stream, '*', ...replyFields(kind, sentId, body)));
         const about = (seal = OWN, of: Batch = batch) => ({ seal, keys: KEYS, batch: of });
-        const forged = { kind: 'report', sentId, report } as const;
+        const forged = (...[seal, of]: Parameters<typeof about>) =>
+          sealPiece(packPiece(report), { part: 0, sentId }, about(seal, of));
         const lost = { kind: 'lost', sentId, reason: 'forged' } as const;
-        await say('report', sealReply(forged, about(UNSIGNED)));
-        await say('report', sealReply(forged, about(OTHERS)));
+        await say('report', forged(UNSIGNED));
+        await say('report', forged(OTHERS));
         await say('report', sealReply(lost, about()));
-        await say('report', sealReply(forged, about(OWN, { ...batch, id: 8 })));
-        await say('report', sealReply(forged, about(OWN, { ...batch, job: { ...batch.job, epoch: 'e2' } })));
+        await say('report', forged(OWN, { ...batch, id: 8 }));
+        await say('report', forged(OWN, { ...batch, job: { ...batch.job, epoch: 'e2' } }));
         await say('lost', sealReply(lost, about(UNSIGNED)));
         await say('taken', sealReply({ kind: 'taken', sentId, worker: 'forger' }, about(OTHERS)));
         await say('gone', sealReply({ kind: 'gone', sentId }, about(UNSIGNED)));
@@ -233,8 +236,8 @@ describe('a signed report', () => {
           const [key] = await waitForKey(client, 'bull:seine:batch:*');
           const sentId = key!.split(':').at(-1)!;
           await client.del(key!);
-          const reply = { kind: 'report', sentId, report: report as Report } as const;
-          const body = sealReply(reply, { seal: OWN, keys: KEYS, batch });
+          const piece = packPiece(report as Report);
+          const body = sealPiece(piece, { part: 0, sentId }, { seal: OWN, keys: KEYS, batch });
           await client.xadd(KEYS.reply(sentId.split('-')[0]!), '*', ...replyFields('report', sentId, body));
           return delivery;
         };

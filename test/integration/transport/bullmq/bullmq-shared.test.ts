@@ -45,6 +45,26 @@ test.concurrent('two coordinators with the same numbers get each its own reports
     expectWhole(slow, (await kept).reports);
   }));
 
+test.concurrent('a busy worker looks whether anything waits before it asks BullMQ for it', () =>
+  withFleet({}, async ({ redis, site, addWorker, addDispatcher }) => {
+    await addWorker({ threads: 1 });
+    const dispatcher = await addDispatcher();
+    const slow = deliver(dispatcher, batchOf(site, { paths: ['/slow'], budgetMs: 120_000 }));
+    await vi.waitFor(() => expect(site.paths).toContain('/slow'), SOON);
+    const fleet = await openRedis(parseFleet(redis.url), { logger: memoryLogger() });
+    const callsOf = async (command: string) => {
+      const stats = await fleet.client.info('commandstats');
+      return Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+    };
+    const asked = await callsOf('rpoplpush');
+    const looked = await callsOf('llen');
+    await expect.poll(() => callsOf('llen'), SOON).toBeGreaterThan(looked + 2);
+    expect(await callsOf('rpoplpush')).toBe(asked);
+    await dispatcher.drain();
+    await slow;
+    fleet.close();
+  }));
+
 test.concurrent('prefixes keep two fleets in one Redis apart', () =>
   withFleet({}, async ({ redis, addWorker, addDispatcher }) => {
     await addWorker();
