@@ -57,6 +57,8 @@ function startThread({ path, checkpointEvery }: Writer): Checkpointer {
   const worker = new Worker(new URL(`./checkpoint-thread.${ending}`, import.meta.url), {
     workerData: { path },
     name: 'checkpoint',
+    // Node 22 warns of SQLite in each thread.
+    execArgv: ['--disable-warning=ExperimentalWarning'],
     resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
   });
   // A helper that fails must not end the run: the writer's own checkpoints remain.

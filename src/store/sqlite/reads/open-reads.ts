@@ -77,6 +77,8 @@ class ReadThread {
     const worker = new Worker(new URL(`./read-thread.${ending}`, import.meta.url), {
       workerData: { path: this.#path },
       name: 'reads',
+      // Node 22 warns of SQLite in each thread.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
       resourceLimits: { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 8 },
     });
     const waiting = new Map<number, Waiting>();
