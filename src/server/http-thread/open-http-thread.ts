@@ -69,6 +69,8 @@ export class HttpThread {
       workerData: { ...data, listen: { ...data.listen, port }, work: port2 } satisfies HttpThreadData,
       transferList: [port2],
       name: 'http',
+      // Node 22 warns of SQLite in each thread.
+      execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     this.#worker = worker;
     return new Promise((resolve, reject) => {
