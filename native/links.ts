@@ -1,7 +1,7 @@
 /**
- * Finds the links of a page in its bytes, and knows which of them this worker has reported: the hot part of
- * src/worker/links/link-scanner.ts in AssemblyScript, compiled by scripts/build/build-native.ts and kept in
- * src/worker/links/links-code.ts; a test compiles it again and compares.
+ * Finds the links of a page in its bytes, and knows which of them this worker has reported, for
+ * src/worker/native-links/native-links.ts. In AssemblyScript, compiled by scripts/build/build-native.ts and kept in links-code.ts
+ * beside that; a test compiles it again and compares.
  *
  * It steps over markup as the HTML standard tokenises it, without a tree. The page is in UTF-8, at `PAGE`, and zeros
  * follow it: no byte of a name, a quote or white space is 0, so that most loops need not ask for the end.
@@ -312,7 +312,7 @@ function readAttribute(name: usize): usize {
   return place;
 }
 
-/** Where a page of this size may be written; zeros must follow it, `SLACK` in link-scanner.ts. */
+/** A page of this size is there, with zeros behind it (`SLACK_BYTES` in native-links.ts): the next scan begins at its start. */
 export function begin(size: i32): void {
   end = PAGE + <usize>size;
   at = PAGE;

@@ -20,7 +20,7 @@ const STALL_MS = 250;
 export interface TimedExchange
   extends Pick<Exchange, 'startedAt' | 'since' | 'stage' | 'slot' | 'wireBytes' | 'fail' | 'abort'> {
   readonly request: Pick<FetchRequest, 'timeouts' | 'signal' | 'headersMs'>;
-  /** In the list of those under way, while it is there. */
+  /** In the list of those under way; -1 when it is not there. */
   place: number;
 }
 
@@ -78,11 +78,14 @@ export class InFlight {
   }
 
   remove(exchange: TimedExchange): void {
+    const { place } = exchange;
+    if (place === -1) return;
+    exchange.place = -1;
     const last = this.#exchanges.pop()!;
     // The last one takes the place of the one that ends.
     if (last !== exchange) {
-      this.#exchanges[exchange.place] = last;
-      last.place = exchange.place;
+      this.#exchanges[place] = last;
+      last.place = place;
     }
     this.#onEnded();
   }

@@ -95,18 +95,14 @@ function endOfEscapedScript(html: string, start: number): number {
   return -1;
 }
 
-/** Reads one tag at a time. Values are offsets, -1 when absent; the first attribute of a name wins. */
-export class TagReader {
-  hrefStart = -1;
-  hrefEnd = -1;
-  relStart = -1;
-  relEnd = -1;
-  selfClosing = false;
+/** Steps over the tags of one page, whose attributes do not matter. */
+export class TagSkipper {
   private nextSingleQuote = -1;
 
   /**
-   * `read` for tags whose attributes do not matter, without a look at most characters. When the first `>` follows a
-   * double quote that cannot open a value, and there is no single quote, then no value is open and the tag ends there.
+   * `start` is the end of the tag name. Returns the place after `>`, or -1 when the tag never ends. Without a look at most
+   * characters, where possible: when the first `>` follows a double quote that cannot open a value, and there is no single
+   * quote, then no value is open and the tag ends there.
    */
   skip(html: string, start: number): number {
     if (html.charCodeAt(start) === GREATER) return start + 1;
@@ -121,59 +117,37 @@ export class TagReader {
     if (html.charCodeAt(last) === 32) last--;
     const before = html.charCodeAt(last - 1);
     const isClosed = html.charCodeAt(last) === DOUBLE_QUOTE && before !== EQUALS && !isSpace(before);
-    return isClosed && last > start && this.nextSingleQuote > end ? end + 1 : this.read(html, start);
+    return isClosed && last > start && this.nextSingleQuote > end ? end + 1 : endOfTag(html, start);
   }
+}
 
-  /** `start` is the end of the tag name. Returns the place after `>`, or -1 when the tag never ends. */
-  read(html: string, start: number): number {
-    this.hrefStart = -1;
-    this.relStart = -1;
-    let at = start;
-    for (;;) {
-      const gapStart = at;
-      let code = html.charCodeAt(at);
-      while (code === SLASH || isSpace(code)) code = html.charCodeAt(++at);
-      if (code === GREATER) {
-        this.selfClosing = at > gapStart && html.charCodeAt(at - 1) === SLASH;
-        return at + 1;
-      }
-      at = this.attribute(html, at);
-      if (at === -1) return -1;
-    }
-  }
-
-  private attribute(html: string, nameStart: number): number {
-    // The first character belongs to the name whatever it is, even `=`.
-    let at = nameStart + 1;
+function endOfTag(html: string, start: number): number {
+  let at = start;
+  for (;;) {
     let code = html.charCodeAt(at);
-    while (at < html.length && code !== EQUALS && !endsName(code)) code = html.charCodeAt(++at);
-    const nameEnd = at;
-    while (isSpace(code)) code = html.charCodeAt(++at);
-    let valueStart = at;
-    let valueEnd = at;
-    if (code === EQUALS) {
-      code = html.charCodeAt(++at);
-      while (isSpace(code)) code = html.charCodeAt(++at);
-      if (code === DOUBLE_QUOTE || code === SINGLE_QUOTE) {
-        valueStart = at + 1;
-        valueEnd = html.indexOf(code === DOUBLE_QUOTE ? '"' : "'", valueStart);
-        if (valueEnd === -1) return -1;
-        at = valueEnd + 1;
-      } else {
-        valueStart = at;
-        while (at < html.length && code !== GREATER && !isSpace(code)) code = html.charCodeAt(++at);
-        valueEnd = at;
-      }
-    }
-    if (at >= html.length) return -1;
-    const nameLength = nameEnd - nameStart;
-    if (nameLength === 4 && this.hrefStart === -1 && nameAt(html, nameStart, 'href')) {
-      this.hrefStart = valueStart;
-      this.hrefEnd = valueEnd;
-    } else if (nameLength === 3 && this.relStart === -1 && nameAt(html, nameStart, 'rel')) {
-      this.relStart = valueStart;
-      this.relEnd = valueEnd;
-    }
-    return at;
+    while (code === SLASH || isSpace(code)) code = html.charCodeAt(++at);
+    if (code === GREATER) return at + 1;
+    at = endOfAttribute(html, at);
+    if (at === -1) return -1;
   }
+}
+
+function endOfAttribute(html: string, nameStart: number): number {
+  // The first character belongs to the name whatever it is, even `=`.
+  let at = nameStart + 1;
+  let code = html.charCodeAt(at);
+  while (at < html.length && code !== EQUALS && !endsName(code)) code = html.charCodeAt(++at);
+  while (isSpace(code)) code = html.charCodeAt(++at);
+  if (code === EQUALS) {
+    code = html.charCodeAt(++at);
+    while (isSpace(code)) code = html.charCodeAt(++at);
+    if (code === DOUBLE_QUOTE || code === SINGLE_QUOTE) {
+      const valueEnd = html.indexOf(code === DOUBLE_QUOTE ? '"' : "'", at + 1);
+      if (valueEnd === -1) return -1;
+      at = valueEnd + 1;
+    } else {
+      while (at < html.length && code !== GREATER && !isSpace(code)) code = html.charCodeAt(++at);
+    }
+  }
+  return at >= html.length ? -1 : at;
 }

@@ -8,7 +8,7 @@ import {
   isLetter,
   nameAt as isNameAt,
   isSpace,
-  TagReader,
+  TagSkipper,
 } from './html-tags.ts';
 import type { Page } from './page.ts';
 import { decodeText } from './text.ts';
@@ -92,7 +92,7 @@ function addTagsOfHead(found: Set<string>, page: Page, userAgent: string): void 
 function addMetaTags(found: Set<string>, html: string, userAgent: string): boolean {
   const head = html.length > ROBOTS_TAGS_CHARS_MAX ? html.slice(0, ROBOTS_TAGS_CHARS_MAX) : html;
   const own = productToken(userAgent).toLowerCase();
-  const tags = new TagReader();
+  const tags = new TagSkipper();
   let at = head.indexOf('<');
   while (at !== -1) {
     const isClosing = head.charCodeAt(at + 1) === SLASH;
