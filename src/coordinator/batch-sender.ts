@@ -1,6 +1,7 @@
 import { refusalsLeft, slowStartOf } from '../core/bans/bans.ts';
 import type { Permit } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
+import { batchSizes } from '../core/batch-size/batch-size.ts';
 import { expectedBytes, pagesWithin } from '../core/byte-limit/byte-limit.ts';
 import { isExpired } from '../core/calibration/host-profile.ts';
 import type { IdleReason } from '../core/explain/slot-states.ts';
@@ -32,7 +33,7 @@ import { type Grant, type PlanHost, type PlannedBatch, planBatches } from './pla
 import type { AccessAssigner } from './proxies/access-assigner.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
 import type { RobotsGate } from './robots/robots-gate.ts';
-import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
+import type { LearnedBatchTimes, LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { ScalingWatch } from './scaling/scaling-watch.ts';
 import type { Settler } from './settle/settler.ts';
 import type { SourceFeeder } from './sources/source-feeder.ts';
@@ -70,6 +71,7 @@ interface SenderParts {
   permits: OpenPermits;
   storage: Pick<StoragePause, 'batchesMax'>;
   pageSizes: LearnedSizes;
+  batchTimes: LearnedBatchTimes;
   wake: Pick<Wake, 'notify'>;
   robots: RobotsCache;
   robotsGate: RobotsGate;
@@ -213,7 +215,7 @@ export class BatchSender {
   }
 
   async #plan(due: DueHost[], slots: number, now: number, tasksLeft: number): Promise<PlannedBatch[]> {
-    const { job, dispatcher } = this.#parts;
+    const { job, dispatcher, batchTimes } = this.#parts;
     const { spec } = job;
     const open = await this.#openHosts(due, now);
     const { isFull } = this.#parts.browserSlots;
@@ -245,7 +247,7 @@ export class BatchSender {
       hosts: await this.#withReference(ready, now),
       slots,
       workers: dispatcher.workers,
-      batchSize: spec.batchSize,
+      ...batchSizes(spec.batchSize, batchTimes.times),
       gapMs: gapMsOf(spec),
       jitter: spec.politeness.jitter,
       parallel: parallelOf(spec),

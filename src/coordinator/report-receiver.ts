@@ -14,7 +14,7 @@ import type { OpenPermits } from './hosts/open-permits.ts';
 import type { OpenBatch } from './plan/open-batch.ts';
 import type { Progress } from './reports/progress.ts';
 import type { RobotsCache } from './robots/robots-cache.ts';
-import type { LearnedSizes, OpenBatches, Wake } from './run-state.ts';
+import type { LearnedBatchTimes, LearnedSizes, OpenBatches, Wake } from './run-state.ts';
 import type { Settler } from './settle/settler.ts';
 import type { StoragePause } from './storage/storage-pause.ts';
 import type { BatchTracer } from './traces/batch-tracer.ts';
@@ -34,6 +34,7 @@ interface ReceiverParts {
   storage: Pick<StoragePause, 'onReport'>;
   breaker: JobBreaker;
   pageSizes: LearnedSizes;
+  batchTimes: LearnedBatchTimes;
   budget: Pick<BudgetWatch, 'add'>;
   wake: Pick<Wake, 'notify'>;
   settler: Pick<Settler, 'settle'>;
@@ -109,8 +110,19 @@ export class ReportReceiver {
 
   /** The batch keeps its slot until it is written down: a slow store must not gather reports without end. */
   async #settle(open: OpenBatch, report: Report, used: Usage): Promise<void> {
-    const { settler, batches, progress, clock, storage, breaker, pageSizes, wake, accountant, tracer } =
-      this.#parts;
+    const {
+      settler,
+      batches,
+      progress,
+      clock,
+      storage,
+      breaker,
+      pageSizes,
+      batchTimes,
+      wake,
+      accountant,
+      tracer,
+    } = this.#parts;
     const from = clock.now();
     tracer.onReport(open, report);
     pageSizes.learn(report.outcomes);
@@ -118,6 +130,7 @@ export class ReportReceiver {
     const { failedHosts, lostLinks } = await settler.settle(open, report, [], used);
     tracer.onSettled(report, from);
     if (report.final) {
+      batchTimes.learn(open, from);
       batches.delete(report.batchId);
       accountant.onEnd(report.batchId, clock.now());
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { WorkerKind } from '../core/batch/batch.ts';
 import type { Outcome } from '../core/batch/outcome.ts';
+import { addBatchTime, type BatchTimes, NO_BATCH_TIMES } from '../core/batch-size/batch-size.ts';
 import { addSize, NO_SIZES, type PageSizes } from '../core/byte-limit/byte-limit.ts';
 import { defaultUserAgent } from '../core/identity/identity.ts';
 import { productToken } from '../core/robots/robots.ts';
@@ -80,6 +81,7 @@ export interface RunState {
   storage: StoragePause;
   breaker: JobBreaker;
   pageSizes: LearnedSizes;
+  batchTimes: LearnedBatchTimes;
   wake: Wake;
   robots: RobotsCache;
   groups: HostGroups;
@@ -112,6 +114,7 @@ export function openRunState(options: CoordinatorOptions): RunState {
     storage: new StoragePause({ ...options, diskFreeBytes: job.spec.limits.diskFreeBytes }),
     breaker: new JobBreaker(),
     pageSizes: new LearnedSizes(),
+    batchTimes: new LearnedBatchTimes(),
     wake: new Wake(options.clock),
     robots: new RobotsCache(store.hosts, product, retry, options.parsedRobots),
     groups: options.groups ?? new HostGroups(options),
@@ -192,6 +195,25 @@ export class LearnedSizes {
     for (const outcome of outcomes)
       if (outcome.kind !== 'deferred' && outcome.trace !== null && outcome.trace.bytes > 0)
         this.#sizes = addSize(this.#sizes, outcome.trace.bytes);
+  }
+}
+
+/** How long the last batches of this run took whose hosts have no gap, for the size of the next ones. */
+export class LearnedBatchTimes {
+  #times: BatchTimes = NO_BATCH_TIMES;
+
+  get times(): BatchTimes {
+    return this.#times;
+  }
+
+  /** Of a batch whose last report has come; `now`: when that was. */
+  learn(
+    { batch, plannedAt, succeeded, failed }: Pick<OpenBatch, 'batch' | 'plannedAt' | 'succeeded' | 'failed'>,
+    now: number,
+  ): void {
+    if (plannedAt === undefined || batch.permits.some(({ gapMs }) => gapMs > 0)) return;
+    // What came back undone took no time.
+    this.#times = addBatchTime(this.#times, { tasks: succeeded + failed, durationMs: now - plannedAt });
   }
 }
 

@@ -825,7 +825,7 @@ export interface JobFields {
         subresources?: boolean | undefined;
       }
     | undefined;
-  /** Maximum tasks in one batch. */
+  /** Maximum tasks in one batch. Without it: 120, and up to 1,000 of hosts without a rate limit whose pages come fast. */
   batchSize?: number | undefined;
   /** Allow loopback and private addresses. */
   allowPrivate?: boolean | undefined;

@@ -200,7 +200,8 @@ class SimulatedRun {
       timeouts: { connectMs: 2_000, headersMs: 4_000, bodyMs: 4_000, taskMs: 8_000 },
       retry: { attempts: 4, baseMs: 1_000, maxMs: 30_000 },
       limits: { perTemplate: null, diskFreeBytes: 0 },
-      batchSize: random.pick([5, 20, 120]),
+      // Undefined: as many as the run finds out.
+      batchSize: random.pick([5, 20, undefined]),
       // Not by chance, which would change all that comes after it. Fewer than 100 tasks have no tail.
       tail: options.seed % 3 === 0 ? 'repeat' : 'wait',
     } as const;

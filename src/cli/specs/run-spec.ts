@@ -97,7 +97,11 @@ export const RUN: CommandSpec = {
     ...pace,
     workers,
     dispatch,
-    'batch-size': { kind: 'value', value: 'n', doc: 'Maximum tasks in one batch. Default: 120' },
+    'batch-size': {
+      kind: 'value',
+      value: 'n',
+      doc: 'Maximum tasks in one batch. Default: 120, and up to 1,000 of hosts without a rate limit whose pages come fast',
+    },
     proxies: {
       kind: 'value',
       value: 'file',

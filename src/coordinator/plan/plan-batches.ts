@@ -43,6 +43,8 @@ export interface PlanInput {
   slots: number;
   workers: number;
   batchSize: number;
+  /** The same for hosts without a gap, whose pages may come fast: `core/batch-size/batch-size.ts`. */
+  openBatchSize: number;
   gapMs: number;
   jitter?: number;
   parallel: number;
@@ -88,19 +90,21 @@ export function planBatches(input: PlanInput): PlannedBatch[] {
   if (input.slots === 0 || input.hosts.length === 0) return batches;
   let tasksLeft = input.tasksLeft;
   // With many hosts waiting each gets a small share: more hosts at once, and none waits for another's last task.
-  const share = Math.max(1, Math.floor((input.slots * input.batchSize) / input.hosts.length));
-  const openSize = openBatchSize(input);
+  const shareOf = (size: number) => Math.max(1, Math.floor((input.slots * size) / input.hosts.length));
+  const openFullAt = openBatchesFullAt(input);
   for (const host of input.hosts) {
     const gapMs = gapOf(input, host);
-    const fullAt = gapMs > 0 ? input.batchSize : openSize;
-    const limits = { ...input, parallel: host.parallel ?? input.parallel };
+    const sizeMax = sizeMaxOf(input, host, gapMs);
+    const fullAt = gapMs > 0 ? sizeMax : Math.min(sizeMax, openFullAt);
+    const limits = { ...input, batchSize: sizeMax, parallel: host.parallel ?? input.parallel };
     const granted: Grant[] = [];
-    for (const part of partsOf(limits, host, gapMs, share)) {
+    for (const part of partsOf(limits, host, gapMs, shareOf(sizeMax))) {
       const count = Math.min(part.count, tasksLeft);
       const isApart = (part.lane?.lanes ?? 1) > 1;
-      const batch = count > 0 ? batchWithRoom(batches, { slots: input.slots, fullAt, isApart }, host) : null;
+      const batch = count > 0 ? batchWithRoom(batches, input, { fullAt, isApart }, host) : null;
       if (!batch) break;
-      addGrant(batch, input, host, { ...part, count: Math.min(count, input.batchSize - batch.size) }, gapMs);
+      const room = Math.min(sizeMax, sizeLimit(batch, input)) - batch.size;
+      addGrant(batch, input, host, { ...part, count: Math.min(count, room) }, gapMs);
       granted.push(batch.grants.at(-1)!);
       tasksLeft -= granted.at(-1)!.count;
       if (!host.piggybackedHost) continue;
@@ -123,12 +127,22 @@ function gapOf({ gapMs }: Pick<PlanInput, 'gapMs'>, host: PlanHost): number {
   return guardedGapMs(host.gapMs ?? gapMs, host.crawlDelayMs);
 }
 
+/** A browser is slow, whatever the host's other pages take. */
+function sizeMaxOf({ batchSize, openBatchSize }: PlanInput, { renders }: PlanHost, gapMs: number): number {
+  return gapMs > 0 || renders ? batchSize : openBatchSize;
+}
+
+/** With a host that has a gap, the pages of all others wait for it as well. */
+function sizeLimit({ grants }: Pick<PlannedBatch, 'grants'>, input: PlanInput): number {
+  return grants.some(({ permit }) => permit.gapMs > 0) ? input.batchSize : input.openBatchSize;
+}
+
 /** What little there is for hosts without a gap is divided among the workers; not where each batch takes up a worker. */
-function openBatchSize(input: PlanInput): number {
-  const { hosts, slots, workers, batchSize } = input;
-  if (slots <= workers) return batchSize;
+function openBatchesFullAt(input: PlanInput): number {
+  const { hosts, slots, workers, openBatchSize } = input;
+  if (slots <= workers) return openBatchSize;
   const ready = hosts.reduce((sum, host) => (gapOf(input, host) > 0 ? sum : sum + host.ready), 0);
-  return Math.min(batchSize, Math.max(SPREAD_TASKS_MIN, Math.ceil(ready / workers)));
+  return Math.min(openBatchSize, Math.max(SPREAD_TASKS_MIN, Math.ceil(ready / workers)));
 }
 
 interface Part {
@@ -225,19 +239,20 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
  */
 function batchWithRoom(
   batches: PlannedBatch[],
-  { slots, fullAt, isApart }: { slots: number; fullAt: number; isApart: boolean },
+  input: PlanInput,
+  { fullAt, isApart }: { fullAt: number; isApart: boolean },
   { id, piggybackedHost }: PlanHost,
 ): PlannedBatch | null {
   const open = batches.find(
     ({ size, grants }) =>
       !isApart &&
       !grants.some(({ permit }) => isLane(permit)) &&
-      size < fullAt &&
+      size < Math.min(fullAt, sizeLimit({ grants }, input)) &&
       grants.every(({ hostId }) => hostId !== id) &&
       grants.some((grant) => grant.piggybackedHost) === (piggybackedHost !== undefined),
   );
   if (open) return open;
-  if (batches.length >= slots) return null;
+  if (batches.length >= input.slots) return null;
   const batch: PlannedBatch = { grants: [], size: 0 };
   batches.push(batch);
   return batch;

@@ -1,3 +1,4 @@
+import { BATCH_TASKS_MAX } from '../batch-size/batch-size.ts';
 import type { HostPace } from '../pace/pace.ts';
 import { unguardedGapMs } from '../politeness/permits.ts';
 import { type Runtime, tailBound, timeoutFor } from '../timeouts/task-timeout.ts';
@@ -28,7 +29,6 @@ export interface HostProfile {
 const DAY_MS = 86_400_000;
 /** Sites change their limits; what was measured is measured again after this. */
 const PROFILE_DAYS = 14;
-const BATCH_TASKS_MAX = 1_000;
 /** The function of Lambda ends after 15 minutes, and a batch that is lost is repeated as a whole: far less than that. */
 const BATCH_MS_MAX = 60_000;
 const TASK_TIMEOUT_MS_MAX = 300_000;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BATCH_TASKS_MAX } from '../batch-size/batch-size.ts';
 import { LEVEL_CHOOSING } from '../escalation/escalation.ts';
 import { LIMITS } from '../limits.ts';
 import { JOB_PRIORITY_MAX } from '../slots/fair-share.ts';
@@ -14,8 +15,6 @@ import { source } from './source.ts';
 
 /** Larger objects are films; a job may ask for them. */
 const MEDIA_BYTES_MAX = 2 * 1024 ** 3;
-/** Most tasks of one batch: a batch is leased, sent and lost as a whole. */
-const BATCH_TASKS_MAX = 1_000;
 
 /** How requests identify themselves: as the crawler, or like a browser. */
 
@@ -466,7 +465,14 @@ export const jobSchema = z.strictObject({
     .optional()
     .describe('Among the jobs of one server: each step doubles the share of workers.'),
   archive,
-  batchSize: z.int().min(1).max(BATCH_TASKS_MAX).default(120).describe('Maximum tasks in one batch.'),
+  batchSize: z
+    .int()
+    .min(1)
+    .max(BATCH_TASKS_MAX)
+    .optional()
+    .describe(
+      'Maximum tasks in one batch. Without it: 120, and up to 1,000 of hosts without a rate limit whose pages come fast.',
+    ),
   allowPrivate: z.boolean().default(false).describe('Allow loopback and private addresses.'),
   privateServices: z
     .boolean()

@@ -147,7 +147,7 @@ test('a dry run says rows, hosts, the shortest time and what is kept where, and 
   expect(JSON.parse(json.stdout)).toMatchObject({
     rows: 41,
     shortestMs: 10_000,
-    spec: { name: 'dry', batchSize: 120 },
+    spec: { name: 'dry', archive: true },
   });
 });
 

@@ -82,7 +82,16 @@ test('a rate that is only tried gets no second permit before the first is answer
     ...{ pace: null, ban: null, reachedAt: null, load: { permits: 1, parallel: 2 }, needsRobots: false },
   };
   const input = {
-    ...{ now: T0, slots: 4, workers: 2, batchSize: 60, gapMs: 250, parallel: 4, probeAfter: 10 },
+    ...{
+      now: T0,
+      slots: 4,
+      workers: 2,
+      batchSize: 60,
+      openBatchSize: 60,
+      gapMs: 250,
+      parallel: 4,
+      probeAfter: 10,
+    },
     ...{ openMs: 1_000, tasksLeft: 100 },
   };
   expect(planBatches({ ...input, hosts: [host] })).toHaveLength(1);

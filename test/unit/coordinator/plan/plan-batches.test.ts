@@ -39,6 +39,7 @@ function inputOf(hosts: PlanHost[], change: Partial<PlanInput> = {}): PlanInput 
     slots: 16,
     workers: 2,
     batchSize: 60,
+    openBatchSize: change.batchSize ?? 60,
     gapMs: 250,
     parallel: 4,
     probeAfter: 10,
@@ -66,11 +67,12 @@ const input: fc.Arbitrary<PlanInput> = fc
     slots: fc.nat(20),
     workers: fc.integer({ min: 1, max: 8 }),
     batchSize: fc.integer({ min: 1, max: 80 }),
+    more: fc.nat(200),
     gapMs: fc.oneof(fc.constant(0), fc.double({ min: 0.01, max: 20_000, noNaN: true })),
     parallel: fc.integer({ min: 1, max: 40 }),
     tasksLeft: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.nat(100)),
   })
-  .map(({ hosts, ...rest }) =>
+  .map(({ hosts, more, ...rest }) =>
     inputOf(
       hosts.map(({ permits, parallel, ...each }, index) => {
         // What is out never exceeds the limit, and each permit out has at least one request at once.
@@ -78,7 +80,7 @@ const input: fc.Arbitrary<PlanInput> = fc
         const load = { permits: out, parallel: Math.min(Math.max(parallel, out), rest.parallel) };
         return hostOf(index, { ...each, load: out === 0 ? { permits: 0, parallel: 0 } : load });
       }),
-      rest,
+      { ...rest, openBatchSize: rest.batchSize + more },
     ),
   );
 
@@ -93,7 +95,8 @@ describe('planBatches', () => {
         for (const batch of batches) {
           expect(batch.grants.length).toBeGreaterThan(0);
           expect(batch.size).toBe(sum(batch.grants.map((grant) => grant.count)));
-          expect(batch.size).toBeLessThanOrEqual(plan.batchSize);
+          const isPaced = batch.grants.some(({ permit }) => permit.gapMs > 0);
+          expect(batch.size).toBeLessThanOrEqual(isPaced ? plan.batchSize : plan.openBatchSize);
           expect(new Set(batch.grants.map((grant) => grant.hostId)).size).toBe(batch.grants.length);
         }
         for (const each of plan.hosts) {
@@ -199,6 +202,20 @@ describe('planBatches', () => {
     expect(batches.length).toBeGreaterThanOrEqual(3);
     expect(sum(grantsOf(batches).map((grant) => grant.permit.parallel))).toBe(32);
     expect(batches.every((batch) => batch.size === 60)).toBe(true);
+  });
+
+  test('where pages come fast, batches without a gap are larger, and only those', () => {
+    const sizesOf = (change: Partial<PlanInput>, host: Partial<PlanHost> = {}) =>
+      planBatches(inputOf([hostOf(1, host)], { parallel: 32, openBatchSize: 200, ...change })).map(
+        ({ size }) => size,
+      );
+    expect(sizesOf({ gapMs: 0 })).toEqual([200, 200, 200, 200]);
+    expect(sizesOf({ gapMs: 0 }, { ready: 64 })).toEqual([16, 16, 16, 16]);
+    expect(Math.max(...sizesOf({ gapMs: 1 }))).toBeLessThanOrEqual(60);
+    expect(Math.max(...sizesOf({ gapMs: 0 }, { renders: true }))).toBe(60);
+    const hosts = Array.from({ length: 40 }, (_, id) => hostOf(id));
+    const many = planBatches(inputOf(hosts, { gapMs: 0, openBatchSize: 200 }));
+    expect(Math.max(...many.map(({ size }) => size))).toBe(200);
   });
 
   test('a few tasks of one host are spread over workers too', () => {

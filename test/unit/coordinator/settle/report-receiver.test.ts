@@ -4,7 +4,7 @@ import { OpenPermits } from '../../../../src/coordinator/hosts/open-permits.ts';
 import { makeBatch } from '../../../../src/coordinator/plan/open-batch.ts';
 import { ReportReceiver } from '../../../../src/coordinator/report-receiver.ts';
 import { RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
-import { LearnedSizes, OpenBatches } from '../../../../src/coordinator/run-state.ts';
+import { LearnedBatchTimes, LearnedSizes, OpenBatches } from '../../../../src/coordinator/run-state.ts';
 import type { SettledReport } from '../../../../src/coordinator/settle/settler.ts';
 import type { Report } from '../../../../src/core/batch/batch.ts';
 import { jobOf, reportOf } from '../../../support/coordinator/batches.ts';
@@ -39,6 +39,7 @@ function setup() {
     },
     ...{ job, clock, logger, batches, storage, breaker },
     pageSizes: new LearnedSizes(),
+    batchTimes: new LearnedBatchTimes(),
     budget: { add: async () => {} },
     progress: { onDelivery() {} },
     accountant: { onReport() {}, onEnd() {} },

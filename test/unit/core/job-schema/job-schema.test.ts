@@ -19,7 +19,7 @@ describe('what a job may say', () => {
     expect(spec.politeness).toMatchObject({ rate: 4, parallel: null, robots: true });
     expect(spec.retry.attempts).toBe(4);
     expect(spec.limits.pages).toBeNull();
-    expect(spec).toMatchObject({ archive: true, allowPrivate: false, batchSize: 120 });
+    expect(spec).toMatchObject({ archive: true, allowPrivate: false });
     expect(handlers.size).toBe(0);
   });
 
