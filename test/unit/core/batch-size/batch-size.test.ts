@@ -14,17 +14,17 @@ const timesOf = (...batches: [tasks: number, durationMs: number][]): BatchTimes 
 describe('batchSizes', () => {
   test.each([
     ['nothing is known', [], 120],
-    ['pages take 1 ms', [[120, 120]], 500],
+    ['pages take 1 ms', [[120, 120]], 250],
     ['pages take 10 ms', [[120, 1_200]], 120],
     ['pages take next to nothing', [[120, 1]], 1_000],
     [
       'one of the last batches was slow',
       [
         [120, 120],
-        [120, 240],
+        [120, 180],
         [120, 120],
       ],
-      250,
+      166,
     ],
     [
       'a few tasks took long',
@@ -32,7 +32,7 @@ describe('batchSizes', () => {
         [120, 120],
         [59, 60_000],
       ],
-      500,
+      250,
     ],
   ] as [string, [number, number][], number][])('%s', (_, batches, size) => {
     expect(batchSizes(undefined, timesOf(...batches))).toEqual({ batchSize: 120, openBatchSize: size });
@@ -41,7 +41,7 @@ describe('batchSizes', () => {
   test('a slow batch is forgotten after eight others', () => {
     const fast = (count: number) => Array.from({ length: count }, () => [120, 120] as [number, number]);
     expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(7))).openBatchSize).toBe(120);
-    expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(8))).openBatchSize).toBe(500);
+    expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(8))).openBatchSize).toBe(250);
   });
 
   test('what the job says counts, however fast pages come', () => {
