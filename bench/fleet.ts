@@ -1,5 +1,6 @@
 /** The fleet scenario: the same crawl over other stores and workers, and the coordinator without any. */
 import { randomBytes } from 'node:crypto';
+import { createInterface } from 'node:readline';
 import type { Contender } from './contenders/contender.ts';
 import {
   bullmqContender,
@@ -85,7 +86,7 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   for (let round = 0; round <= options.rounds; round++) {
     say(round === 0 ? 'Warm-up' : `Round ${round} of ${options.rounds}`);
     for (const tally of tallies) {
-      const workers = tally.contender.id === 'bullmq' ? startWorkers(scratch, services) : [];
+      const workers = tally.contender.id === 'bullmq' ? await startWorkers(scratch, services) : [];
       await runTurn(tally, origin, scratch, round > 0);
       await Promise.all(workers.map((worker) => worker.end()));
     }
@@ -109,20 +110,37 @@ async function run(options: BenchOptions, scratch: Scratch): Promise<ScenarioRes
   return { verdicts, data, section: fleetSection(data, verdicts) };
 }
 
-/** Only while they are wanted: idle workers would still ask Redis for work during the others' turns. */
-function startWorkers(scratch: Scratch, services: FleetServices): { end(): Promise<void> }[] {
-  return Array.from({ length: WORKERS }, () => {
-    const child = scratch.spawn(process.execPath, workerArguments(services), {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
-    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-    return {
-      end: () => {
-        child.kill('SIGTERM');
-        return ended;
-      },
-    };
+interface StartedWorker {
+  end(): Promise<void>;
+}
+
+/**
+ * Workers of a fleet are there before the job is. They run only while they are wanted: idle ones would still ask Redis for work
+ * during the others' turns.
+ */
+function startWorkers(scratch: Scratch, services: FleetServices): Promise<StartedWorker[]> {
+  return Promise.all(Array.from({ length: WORKERS }, () => startWorker(scratch, services)));
+}
+
+async function startWorker(scratch: Scratch, services: FleetServices): Promise<StartedWorker> {
+  const child = scratch.spawn(process.execPath, workerArguments(services), {
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const lines = createInterface({ input: child.stderr! });
+  const ready = new Promise<void>((resolve) => {
+    lines.on('line', (line) => {
+      say(`  ${line}`);
+      if (/^worker .* takes /.test(line)) resolve();
+    });
+  });
+  await Promise.race([ready, ended]);
+  return {
+    end: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
+  };
 }
 
 export const scenario: Scenario = {
