@@ -54,7 +54,7 @@ async function sizesOf(job: Partial<JobInput>, pages: number, pageMs: (index: nu
 }
 
 test('batches grow where pages come fast, and are small again when one was slow', async () => {
-  const sizes = await sizesOf({}, 4_000, (index) => (index === 3 ? 20 : 0.5));
+  const sizes = await sizesOf({}, 4_000, (index) => (index === 3 ? 20 : 0.3));
   // The first one has what there was when it was planned. A host alone gets half of what may be out at once.
   const [, second, third, slow, ...others] = sizes;
   expect(second).toBeLessThanOrEqual(120);
@@ -64,7 +64,7 @@ test('batches grow where pages come fast, and are small again when one was slow'
 });
 
 test('with a size of its own a job has no larger batches, and neither has one with a gap between requests', async () => {
-  expect(Math.max(...(await sizesOf({ batchSize: 50 }, 600, () => 0.5)))).toBe(50);
+  expect(Math.max(...(await sizesOf({ batchSize: 50 }, 600, () => 0.3)))).toBe(50);
   const paced = { politeness: { rate: 1_000, robots: false, jitter: 0, adaptive: false } };
-  expect(Math.max(...(await sizesOf(paced, 600, () => 0.5)))).toBeLessThanOrEqual(120);
+  expect(Math.max(...(await sizesOf(paced, 600, () => 0.3)))).toBeLessThanOrEqual(120);
 });

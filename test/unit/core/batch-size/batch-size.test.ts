@@ -14,34 +14,34 @@ const timesOf = (...batches: [tasks: number, durationMs: number][]): BatchTimes 
 describe('batchSizes', () => {
   test.each([
     ['nothing is known', [], 120],
-    ['pages take 1 ms', [[120, 120]], 250],
+    ['pages take half a millisecond', [[120, 60]], 300],
     ['pages take 10 ms', [[120, 1_200]], 120],
     ['pages take next to nothing', [[120, 1]], 1_000],
     [
       'one of the last batches was slow',
       [
-        [120, 120],
-        [120, 180],
-        [120, 120],
+        [120, 60],
+        [120, 90],
+        [120, 60],
       ],
-      166,
+      200,
     ],
     [
       'a few tasks took long',
       [
-        [120, 120],
+        [120, 60],
         [59, 60_000],
       ],
-      250,
+      300,
     ],
   ] as [string, [number, number][], number][])('%s', (_, batches, size) => {
     expect(batchSizes(undefined, timesOf(...batches))).toEqual({ batchSize: 120, openBatchSize: size });
   });
 
   test('a slow batch is forgotten after eight others', () => {
-    const fast = (count: number) => Array.from({ length: count }, () => [120, 120] as [number, number]);
+    const fast = (count: number) => Array.from({ length: count }, () => [120, 60] as [number, number]);
     expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(7))).openBatchSize).toBe(120);
-    expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(8))).openBatchSize).toBe(250);
+    expect(batchSizes(undefined, timesOf([120, 60_000], ...fast(8))).openBatchSize).toBe(300);
   });
 
   test('what the job says counts, however fast pages come', () => {
