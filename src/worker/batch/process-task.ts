@@ -65,8 +65,9 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
     const { outcome, answer: response } = answer;
     if (response && outcome.kind === 'unchanged')
       context.keep.revisit(task.url, response, outcome.trace.startedAt, task.lastVisit);
-    const kept = response ? keepFailed(task, route, context, outcome, response) : outcome;
-    return overOf({ ...answer, outcome: kept }, context);
+    return overOf(answer, context, (known) =>
+      response ? keepFailed(task, route, context, known, response) : known,
+    );
   }
   const { response, trace } = answer;
   const contentType = sniffMediaType(response.body, headerOf(response.rawHeaders, 'content-type'));
@@ -86,9 +87,8 @@ export async function processTask(task: BatchTask, context: TaskContext): Promis
   // What the route requires tells: a page that has it is not blocked, whatever it looks like.
   if (block && !route?.proves) {
     const outcome = failed(task.id, block.code, block.evidence, trace);
-    return overOf(
-      { outcome: keepFailed(task, route, context, outcome, response), ...snapshotOf(response) },
-      context,
+    return overOf({ outcome, ...snapshotOf(response) }, context, (known) =>
+      keepFailed(task, route, context, known, response),
     );
   }
   return new PageProcessor(task, route, context, response, trace, contentType, block).outcome();
@@ -116,11 +116,13 @@ function keepFailed(
     : outcome;
 }
 
+/** The snapshot is stored first: a part that leaves between a page in the archive and its outcome would have only one of them. */
 function overOf(
   { outcome, snapshot }: { outcome: Outcome; snapshot?: Snapshot },
   context: TaskContext,
+  keep: (outcome: Outcome) => Outcome,
 ): Outcome | Promise<Outcome> {
-  return snapshot ? withSnapshot(outcome, snapshot, context) : outcome;
+  return snapshot ? withSnapshot(outcome, snapshot, context).then(keep) : keep(outcome);
 }
 
 /** Takes from one page what its route asks for. */
