@@ -79,16 +79,19 @@ export class ReportReceiver {
     await settled;
   }
 
-  /** Hosts that were given back; true when that is all the part says. */
+  /** Hosts that were given back, or have only late pages left; true when that is all the part says. */
   #ease({ batch, released }: OpenBatch, report: Report): boolean {
     const given = report.permits.flatMap(({ underWay }, index) => {
       const permit = batch.permits[index];
       return underWay === undefined || !permit ? [] : [{ permit, underWay, isOut: !released[index] }];
     });
     if (given.length === 0) return false;
+    const { permits, wake } = this.#parts;
     for (const { permit, underWay, isOut } of given)
-      if (isOut && permit.gapMs === 0) this.#parts.permits.ease(permit, underWay);
-    this.#parts.logger.debug?.('hosts were given back', {
+      if (isOut && permit.gapMs === 0) permits.ease(permit, underWay);
+    // Where several jobs share the host, those that wait for it are woken with its permit.
+    if (!permits.isShared) wake.notify();
+    this.#parts.logger.debug?.('hosts have room for other batches', {
       batch: batch.id,
       hosts: given.length,
       underWay: given.reduce((sum, { underWay }) => sum + underWay, 0),

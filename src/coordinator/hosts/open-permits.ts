@@ -8,7 +8,7 @@ import type { HostLoad } from '../plan/plan-batches.ts';
 export interface HostEntry {
   permits: number;
   parallel: number;
-  /** Of the permits, those that were given back: nothing more begins under them. */
+  /** Of the permits, those that were given back or have only late pages left: nothing more begins under them. */
   eased: number;
   /** Reports about it that are not in the store yet: who asks the store does not see what they say. */
   unsettled: number;
@@ -19,6 +19,8 @@ export interface HostEntry {
   failuresInRow: number;
   rests: number;
   restUntil: number;
+  /** When the latest request began that was answered; 0 where none is known. */
+  answeredAt: number;
   /** The latest pause that a report asked for; an older report must not shorten it. */
   pauseUntil: number;
   ban: HostBan;
@@ -34,7 +36,7 @@ export interface HostEntry {
 type GrantedHealth = Pick<DueHost, 'failuresInRow' | 'rests' | 'pace'> &
   Partial<Pick<DueHost, 'ban' | 'reachedAt' | 'crawlDelayMs'>>;
 
-const NO_LOAD: HostLoad = { permits: 0, parallel: 0 };
+const NO_LOAD: HostLoad = { permits: 0, eased: 0, parallel: 0 };
 
 /** Woken by a permit that comes back: its own job may be the first of those that wait, and all of them would be too many. */
 const WOKEN_MAX = 2;
@@ -60,7 +62,9 @@ export class OpenPermits {
 
   load(host: string): HostLoad {
     const entry = this.#hosts.get(host);
-    return entry ? { permits: entry.permits - entry.eased, parallel: entry.parallel } : NO_LOAD;
+    if (!entry) return NO_LOAD;
+    const { permits, eased, parallel } = entry;
+    return { permits: permits - eased, eased, parallel };
   }
 
   grant(permit: Permit, health: GrantedHealth): void {
@@ -108,8 +112,8 @@ export class OpenPermits {
   }
 
   /**
-   * The permit was given back: so many tasks are under way, and nothing more begins. Another may have the rest of what it
-   * allowed. Who it was given back for waits among others: all of them look.
+   * The permit was given back, or has only late pages left: so many tasks are under way, and nothing more begins. Another may
+   * have the rest of what it allowed. Who it was given back for waits among others: all of them look.
    */
   ease(permit: Permit, underWay: number): void {
     const entry = this.#hosts.get(permit.host);
@@ -199,6 +203,7 @@ function newEntry(health: GrantedHealth): HostEntry {
     failuresInRow: health.failuresInRow,
     rests: health.rests,
     restUntil: 0,
+    answeredAt: 0,
     pauseUntil: 0,
     ban: health.ban ?? NO_BAN,
     reachedAt: health.reachedAt ?? null,

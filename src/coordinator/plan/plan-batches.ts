@@ -7,7 +7,10 @@ import type { DueHost } from '../../ports/store.ts';
 
 /** What is out already for a host. */
 export interface HostLoad {
+  /** Those under which requests may begin. */
   permits: number;
+  /** Those under which nothing begins any more, while some pages are under way. */
+  eased: number;
   parallel: number;
 }
 
@@ -77,6 +80,11 @@ const PERMITS_PER_HOST = 2;
 const ANSWERING_BELOW = 3;
 /** Hosts without a gap are together spread over this many batches for each worker: none idles between two. */
 const BATCHES_PER_WORKER = 2;
+/**
+ * So many times as many batches of a host may be out beside these, of which only late pages are left. They hold the slots of
+ * other hosts; without a limit, one with pages that never answer would soon have all.
+ */
+const LATE_PERMITS = 3;
 
 /** A batch has its price: fewer tasks are not divided. */
 const SPREAD_TASKS_MIN = 20;
@@ -207,21 +215,23 @@ function laneParts(
 
 /** A host without a gap is limited by parallelism alone, which is divided among batches. */
 function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
-  if (isProbed(host, input)) return host.load.permits === 0 ? [{ count: 1, parallel: 1 }] : [];
+  const isOut = host.load.permits + host.load.eased > 0;
+  if (isProbed(host, input)) return isOut ? [] : [{ count: 1, parallel: 1 }];
   if (isStarting(host))
-    return host.load.permits === 0
-      ? [{ count: Math.min(host.ready, share, input.batchSize), parallel: input.parallel }]
-      : [];
+    return isOut ? [] : [{ count: Math.min(host.ready, share, input.batchSize), parallel: input.parallel }];
   const spread = Math.ceil((input.workers * BATCHES_PER_WORKER) / input.hosts.length);
   const batchesMax = Math.min(Math.max(spread, PERMITS_PER_HOST), input.parallel);
+  const outMax = batchesMax + LATE_PERMITS * spread - host.load.eased;
   const each = Math.floor(input.parallel / batchesMax);
   const parts: Part[] = [];
   let free = input.parallel - host.load.parallel;
   // One host alone may take everything; among many each takes its share.
   let ready = Math.min(host.ready, share);
   let permits = host.load.permits;
-  while (ready > 0 && free > 0 && permits < batchesMax && parts.length < input.slots) {
+  while (ready > 0 && free > 0 && permits < Math.min(batchesMax, outMax) && parts.length < input.slots) {
     const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);
+    // Late pages have the rest: with one or two places, the next that does not answer would hold up all tasks of a batch.
+    if (parallel * 2 < each && permits > 0) break;
     const fair = Math.ceil(ready / (batchesMax - permits));
     const count = Math.min(ready, Math.max(fair, parallel), input.batchSize);
     parts.push({ count, parallel });

@@ -178,7 +178,10 @@ export interface PermitUse {
   lastSentAt: number | null;
   /** No further request will be sent under this permit. */
   finished: boolean;
-  /** There when the host was given back: nothing more begins under this permit, and so many of its tasks are under way. */
+  /**
+   * There when the host was given back, or only late pages are left: nothing more begins under this permit, and so many of its
+   * tasks are under way.
+   */
   underWay?: number;
   /** The shortest time between two requests of this permit since the last report; null with fewer than two. */
   smallestGapMs?: number | null;

@@ -126,7 +126,7 @@ export function deferredReport(batch: Batch, options: { worker: string; now: num
   };
 }
 
-/** A part that says nothing but how much is still under way at hosts that were given back, by permit. */
+/** A part that says nothing but how much is still under way, by permit, at hosts where nothing more begins. */
 export function givenBackPart(
   batch: Batch,
   { part, worker, startedAt, durationMs }: Pick<Report, 'part' | 'worker' | 'startedAt' | 'durationMs'>,
@@ -168,7 +168,7 @@ export function aheadOfReport(batch: Batch, report: Report): Report | null {
   return free.length === 0 ? null : givenBackPart(batch, report, new Map(free));
 }
 
-/** Whether a part says nothing but what is under way at hosts that were given back. */
+/** Whether a part says nothing but what is under way at hosts where nothing more begins. */
 export function isGivenBackPart({ final, permits, outcomes, robots, found }: Report): boolean {
   const isAll = !final && outcomes.length === 0 && robots.length === 0 && found === undefined;
   return isAll && permits.some(({ underWay }) => underWay !== undefined);

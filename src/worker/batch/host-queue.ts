@@ -8,6 +8,7 @@ import { parallelOf } from '../../core/job-schema/job.ts';
 import { guardedGapMs } from '../../core/politeness/permits.ts';
 import { delayOf, parseRobots, productToken, type RobotsRules } from '../../core/robots/robots.ts';
 import { originOf } from '../../core/url/url-shape.ts';
+import { startTimer } from '../../ports/ambient.ts';
 import { fetchKnownPage } from '../request/fetch-known-page.ts';
 import { fetchRobots } from '../request/fetch-robots.ts';
 import { failed } from '../request/visit.ts';
@@ -31,6 +32,8 @@ interface HostQueueInput {
 interface HostQueueEvents {
   onOutcome(outcome: Outcome): void;
   onRobots(outcome: RobotsOutcome): void;
+  /** No task is left to begin, and so many are late; told again when they are half. */
+  onLate(count: number): void;
 }
 
 /** Of the worker, over all its batches. */
@@ -42,6 +45,9 @@ interface WorkerLoad {
 
 /** Fewer answers with status 503 say nothing about the host. */
 const UNAVAILABLE_MIN = 4;
+
+/** Where no page has answered yet, it is known after so long whether one does. */
+const FIRST_LATE_MS = 300;
 
 /** Of this worker, over all its batches. */
 const LATENESS = new Lateness();
@@ -62,8 +68,9 @@ export class HostQueue {
   #next = 0;
   /** Tasks that the host has not answered yet, or what is asked before all tasks. */
   #underWay = 0;
-  /** There when the host was given back. */
+  /** There when the host was given back, or what is late was told. */
   #told: { count: number; onUnderWay(count: number): void } | null = null;
+  #stopWaiting: (() => void) | null = null;
   #finished = false;
   #reportedSent = 0;
   #answers = 0;
@@ -104,7 +111,19 @@ export class HostQueue {
     await Promise.all(Array.from({ length: runners }, (_, index) => this.#runner(index)));
     const known = this.#input.permit.addresses?.knownPage ?? null;
     if (known !== null && this.#isRefusedAll) await this.#tellBan(known);
+    this.#stopWaiting?.();
     this.#finished = true;
+  }
+
+  /** The last task begins: what is late after that keeps places, but none of the host's other pages needs to wait for it. */
+  #awaitLate(): void {
+    const { permit } = this.#input;
+    if (permit.gapMs > 0) return;
+    this.#stopWaiting = startTimer(this.#context.clock, this.#slow.lateMs ?? FIRST_LATE_MS, () => {
+      if (this.#told || this.#slow.lateMs === null) return;
+      this.#told = { count: this.#underWay, onUnderWay: this.#events.onLate };
+      this.#events.onLate(this.#underWay);
+    });
   }
 
   /** No other task begins: those that have not are deferred. Tells how many are under way, and again when they are half. */
@@ -154,6 +173,7 @@ export class HostQueue {
         const task = this.#input.tasks[this.#next++];
         if (!task) continue;
         this.#underWay++;
+        if (this.#isAllSent) this.#awaitLate();
         let isEnded = false;
         const end = () => {
           if (!isEnded) this.#end();

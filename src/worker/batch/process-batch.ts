@@ -183,7 +183,19 @@ class BatchRun {
     if (underWay.size === 0) return;
     tell();
     if (given.length < permits.length)
-      void Promise.all(given.map((index) => runs[index])).then(() => this.sendPart());
+      void Promise.all(given.map((index) => runs[index])).then(() => this.#sendPartSoon());
+  }
+
+  /** All but a few late pages of the host are done: its next ones need not wait for those. */
+  #tellLate(index: number, count: number): void {
+    this.#onPart?.(givenBackPart(this.#batch, this.#heading(), new Map([[index, count]])));
+    // A host in its slow start gets nothing more before it is known that it answers.
+    if (this.#batch.permits[index]!.answered !== undefined) this.#sendPartSoon();
+  }
+
+  /** Not at once: a task that is just being processed may have its page in the archive already, and no outcome yet. */
+  #sendPartSoon(): void {
+    startTimer(this.#tools.clock, 0, () => this.sendPart());
   }
 
   /** Sends what is finished; the archive of a part is complete before its report leaves. */
@@ -262,7 +274,8 @@ class BatchRun {
       const tasks = inOrder(this.#batch.tasks.filter((task) => task.permit === index));
       const robots = this.#batch.robots.filter((fetch) => fetch.permit === index);
       const awaited = this.#batch.robots.filter((fetch) => fetch.for === index);
-      return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, events, { lateness, gate });
+      const own = { ...events, onLate: (count: number) => this.#tellLate(index, count) };
+      return new HostQueue({ permit, tasks, robots, awaited, bytes }, context, own, { lateness, gate });
     });
   }
 

@@ -54,6 +54,11 @@ export class SlowRequests {
     if (usualMs !== undefined && tasks.some(({ attempt }) => attempt === 1)) this.#usualMs = usualMs;
   }
 
+  /** Without an answer for so long, a request is late; null while it is not known whether the host answers at all. */
+  get lateMs(): number | null {
+    return this.#usualMs === null ? null : Math.max(LATE_MS_MIN, this.#usualMs * LATE_TIMES);
+  }
+
   add(): Request {
     const request: Request = { sentAt: null, overtakenBy: 0 };
     this.#requests.add(request);

@@ -78,7 +78,7 @@ test('an urgent job gets the host of a crawl, and what the crawl had not begun i
   const crawl = await start('crawl', { count: CRAWLED, priority: 0 });
   await expect.poll(() => site.asked.length).toBe(PARALLEL);
   const urgent = await start('urgent', { count: URGENT, priority: 10 });
-  await expect.poll(() => told.filter((line) => line === 'hosts were given back').length).toBe(2);
+  await expect.poll(() => told.filter((line) => line === 'hosts have room for other batches').length).toBe(2);
   // The host has as many requests under way as it allows: the urgent job is next, as soon as they are answered.
   expect(site.asked).toHaveLength(PARALLEL);
   expect(site.answerHeld()).toBe(PARALLEL);

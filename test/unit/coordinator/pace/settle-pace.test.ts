@@ -79,7 +79,13 @@ describe('a host that is given up without a request', () => {
 test('a rate that is only tried gets no second permit before the first is answered for', () => {
   const host = {
     ...{ id: 1, host: 'a.example', ready: 100, nextAt: T0, crawlDelayMs: null, failuresInRow: 0, rests: 0 },
-    ...{ pace: null, ban: null, reachedAt: null, load: { permits: 1, parallel: 2 }, needsRobots: false },
+    ...{
+      pace: null,
+      ban: null,
+      reachedAt: null,
+      load: { permits: 1, eased: 0, parallel: 2 },
+      needsRobots: false,
+    },
   };
   const input = {
     ...{

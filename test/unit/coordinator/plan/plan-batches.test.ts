@@ -26,7 +26,7 @@ function hostOf(id: number, change: Partial<PlanHost> = {}): PlanHost {
     pace: null,
     ban: null,
     reachedAt: null,
-    load: { permits: 0, parallel: 0 },
+    load: { permits: 0, eased: 0, parallel: 0 },
     needsRobots: false,
     ...change,
   };
@@ -77,8 +77,8 @@ const input: fc.Arbitrary<PlanInput> = fc
       hosts.map(({ permits, parallel, ...each }, index) => {
         // What is out never exceeds the limit, and each permit out has at least one request at once.
         const out = Math.min(permits, rest.parallel);
-        const load = { permits: out, parallel: Math.min(Math.max(parallel, out), rest.parallel) };
-        return hostOf(index, { ...each, load: out === 0 ? { permits: 0, parallel: 0 } : load });
+        const load = { permits: out, eased: 0, parallel: Math.min(Math.max(parallel, out), rest.parallel) };
+        return hostOf(index, { ...each, load: out === 0 ? { permits: 0, eased: 0, parallel: 0 } : load });
       }),
       { ...rest, openBatchSize: rest.batchSize + more },
     ),
@@ -216,6 +216,32 @@ describe('planBatches', () => {
     const hosts = Array.from({ length: 40 }, (_, id) => hostOf(id));
     const many = planBatches(inputOf(hosts, { gapMs: 0, openBatchSize: 200 }));
     expect(Math.max(...many.map(({ size }) => size))).toBe(200);
+  });
+
+  test.each([
+    ['places that late pages of other batches have left', { permits: 0, eased: 4, parallel: 20 }, [8, 4]],
+    ['the rest, where it is at least half of a share', { permits: 3, eased: 4, parallel: 28 }, [4]],
+    ['nothing, where it is less', { permits: 3, eased: 4, parallel: 29 }, []],
+    ['the last place, where nothing else can begin', { permits: 0, eased: 4, parallel: 31 }, [1]],
+    ['nothing beside late pages of too many batches', { permits: 0, eased: 16, parallel: 16 }, []],
+    ['one batch beside late pages of nearly too many', { permits: 0, eased: 15, parallel: 16 }, [8]],
+  ])('a host without a gap gets %s', (_, load, parallel) => {
+    const granted = grantsOf(planBatches(inputOf([hostOf(1, { load })], { gapMs: 0, parallel: 32 })));
+    expect(granted.map(({ permit }) => permit.parallel)).toEqual(parallel);
+  });
+
+  test.each([
+    ['in its slow start', { answered: 3 }],
+    ['that is probed', { failuresInRow: 10 }],
+  ])('a host %s gets nothing beside late pages', (_, change) => {
+    const grantsWith = (eased: number) =>
+      grantsOf(
+        planBatches(
+          inputOf([hostOf(1, { ...change, load: { permits: 0, eased, parallel: eased } })], { gapMs: 0 }),
+        ),
+      );
+    expect(grantsWith(1)).toEqual([]);
+    expect(grantsWith(0)).toHaveLength(1);
   });
 
   test('a few tasks of one host are spread over workers too', () => {
@@ -398,10 +424,10 @@ describe('lanes of a host with paces by address', () => {
     ['one while robots.txt is asked for', { needsRobots: true }, {}, 1],
     ['one while nobody was refused', { addresses: { ...addresses, lanes: 1 } }, {}, 1],
     ['one for a probe', { ban: { ...ban, since: NOW - 60_000, rests: 1, restUntil: NOW - 1 } }, {}, 1],
-    ['none beside two rounds', { load: { permits: 16, parallel: 40 } }, {}, 0],
+    ['none beside two rounds', { load: { permits: 16, eased: 0, parallel: 40 } }, {}, 0],
     [
       'none beside others while a higher rate is tried',
-      { permitsMax: 1, load: { permits: 1, parallel: 2 } },
+      { permitsMax: 1, load: { permits: 1, eased: 0, parallel: 2 } },
       {},
       0,
     ],

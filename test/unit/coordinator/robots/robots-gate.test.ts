@@ -47,7 +47,7 @@ function dueHost(id: number, host: string): DueHost {
 
 const planHost = (host: DueHost): PlanHost => ({
   ...host,
-  load: { permits: 0, parallel: 0 },
+  load: { permits: 0, eased: 0, parallel: 0 },
   needsRobots: false,
 });
 

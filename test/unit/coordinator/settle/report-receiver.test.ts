@@ -6,7 +6,8 @@ import { ReportReceiver } from '../../../../src/coordinator/report-receiver.ts';
 import { RobotsCache } from '../../../../src/coordinator/robots/robots-cache.ts';
 import { LearnedBatchTimes, LearnedSizes, OpenBatches } from '../../../../src/coordinator/run-state.ts';
 import type { SettledReport } from '../../../../src/coordinator/settle/settler.ts';
-import type { Report } from '../../../../src/core/batch/batch.ts';
+import type { Permit, Report } from '../../../../src/core/batch/batch.ts';
+import { givenBackPart } from '../../../../src/core/batch/report.ts';
 import { jobOf, reportOf } from '../../../support/coordinator/batches.ts';
 import { specOf } from '../../../support/fixtures.ts';
 
@@ -22,6 +23,7 @@ function setup() {
   const logger = { warn: (text: string) => void warnings.push(text) };
   const job = jobOf();
   const batches = new OpenBatches();
+  const permits = new OpenPermits();
   const storage = { onReport() {} };
   const breaker = new JobBreaker();
   const receiver = new ReportReceiver({
@@ -44,7 +46,7 @@ function setup() {
     progress: { onDelivery() {} },
     accountant: { onReport() {}, onEnd() {} },
     tracer: { onReport() {}, onSettled() {}, onLost() {} },
-    permits: new OpenPermits(),
+    permits,
     robots: new RobotsCache({ robots: async () => null }, 'seine', specOf().retry),
     wake: { notify: () => void woken.count++ },
     settler: {
@@ -60,7 +62,7 @@ function setup() {
     answers.shift()?.({ applied: true, failedHosts: [], lostLinks: false, ...more });
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { receiver, batches, breaker, started, answer, released, failed, warnings, woken };
+  return { receiver, batches, permits, breaker, started, answer, released, failed, warnings, woken };
 }
 
 const report = (batchId: number, part: number, final = false, more: Partial<Report> = {}) =>
@@ -84,6 +86,18 @@ test('reports of a batch are written down one after the other, those of others b
   await answer();
   await Promise.all(all);
   expect(batches.size).toBe(0);
+});
+
+test('a batch with only late pages left lets the next ones be planned, before it reports', async () => {
+  const { receiver, batches, permits, started, woken } = setup();
+  const permit: Permit = { host: 'a.example', startAt: 0, endAt: 1_000, gapMs: 0, parallel: 8 };
+  const open = batches.get(1)!;
+  open.batch.permits.push(permit);
+  open.released.push(false);
+  permits.grant(permit, { failuresInRow: 0, rests: 0, pace: null });
+  await receiver.settle(givenBackPart(open.batch, report(1, 0), new Map([[0, 2]])));
+  expect(permits.load(permit.host)).toEqual({ permits: 0, eased: 1, parallel: 2 });
+  expect([started, woken.count]).toEqual([[], 1]);
 });
 
 test('what comes after the last report is late', async () => {
