@@ -18,7 +18,7 @@ interface SickPages {
   sick: number;
   healthy: number;
   hosts: number;
-  rate: number;
+  rate: number | 'max';
   /** What healthy pages take. */
   latencyMs?: number;
   /** Pages that take so long instead, of each host: they are as healthy as the others. */

@@ -116,6 +116,23 @@ describe('pages that always fail', () => {
     expect(beside.ms / alone.ms).toBeLessThanOrEqual(most);
   });
 
+  test.each([
+    ['503', 600, 1.5],
+    ['500', 600, 1.5],
+    ['reset', 600, 1.5],
+    // Each holds one of 32 places for as long as 50 other pages.
+    ['timeout', 126, 6],
+  ] as const)(
+    'by %s, %d of them, without a limit of the rate: by less than %d times',
+    async (sickness, sick, most) => {
+      const fast = { healthy: 2_400, hosts: 1, rate: 'max', latencyMs: 20 } as const;
+      const alone = await simulateSickPages({ ...fast, sickness, sick: 0 });
+      const beside = await simulateSickPages({ ...fast, sickness, sick });
+      expect(beside).toMatchObject({ state: 'done', served: 2_400, done: 2_400, dead: sick });
+      expect(beside.ms / alone.ms).toBeLessThanOrEqual(most);
+    },
+  );
+
   test('do not take pages of half a second with them', async () => {
     const slow = { pages: 6, latencyMs: 500 };
     const run = await simulateSickPages({ ...site, sickness: 'timeout', sick: 7, slow });

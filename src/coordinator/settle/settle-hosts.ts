@@ -205,6 +205,7 @@ function healthOf(
     failedProbe ? [failedProbe, ...results] : results,
     breakerPolicyOf(spec),
     now,
+    (result) => 'taskId' in result && (report.attemptOf?.(result) ?? 1) > 1,
   );
   const cap = limitsOf(permit.host).rate;
   const isNewBan = (ban?.rests ?? 0) > 0 && before?.rests === 0;

@@ -24,6 +24,10 @@ import { LIMITS } from '../limits.ts';
  *   half-open  | the known page answers                      | closed, whatever becomes of the task
  *   half-open  | the probe fails                             | open: the next rest, twice as long
  *   half-open  | the `hostProbes`th probe in a row fails     | given up (`core/giving-up/`)
+ *   any        | a fault of a request that began before one  | as it was: it is the page that does not answer
+ *              | that has been answered                      |
+ *   any        | a fault of a page that failed before, where | as it was: these pages are sick
+ *              | the same report has an answer               |
  *   any        | any other response                          | closed, no failures
  *
  * In a group only the host that failed the last probe is given up. The others are probed after a first, short rest.
@@ -49,9 +53,11 @@ export interface HostBreaker {
   rests: number;
   /** Epoch milliseconds; 0 when the host never rested. */
   restUntil: number;
+  /** When the latest request began that was answered, in epoch milliseconds; 0 where none is known. */
+  answeredAt: number;
 }
 
-export const CLOSED: Readonly<HostBreaker> = { failuresInRow: 0, rests: 0, restUntil: 0 };
+export const CLOSED: Readonly<HostBreaker> = { failuresInRow: 0, rests: 0, restUntil: 0, answeredAt: 0 };
 
 export interface HostBreakerPolicy
   extends Pick<JobSpec['breaker'], 'hostFailures' | 'hostProbes' | 'hostRestMs'> {
@@ -61,33 +67,53 @@ export interface HostBreakerPolicy
 
 type Result = Outcome | RobotsOutcome;
 
-/** The breaker after the results of a report, in their order. */
+/** The breaker after the results of a report, in their order. `isAgain`: of a page that failed before. */
 export function nextHostBreaker(
   before: HostBreaker,
   results: readonly Result[],
   policy: HostBreakerPolicy,
   now: number,
+  isAgain: (result: Result) => boolean = () => false,
 ): HostBreaker {
-  let { failuresInRow, rests } = before;
+  let { failuresInRow, rests, answeredAt } = before;
   const { restUntil } = before;
+  const answers = results.filter(isAnswer);
+  for (const answer of answers) answeredAt = Math.max(answeredAt, beganAt(answer));
+  const isOfPage = (fault: Result) => beganAt(fault) < answeredAt || (answers.length > 0 && isAgain(fault));
   let hasFailed = false;
   for (const result of results) {
-    if (!isFromHost(result)) continue;
+    if (!isFromHost(result) || (isFault(result) && isOfPage(result))) continue;
     hasFailed = isFault(result);
     if (hasFailed) failuresInRow++;
     else failuresInRow = rests = 0;
   }
   // Batches that were out when the rest began must not lengthen it, and a probe that was put off has not failed.
   if (!hasFailed || !isProbing(failuresInRow, policy.hostFailures) || now < restUntil)
-    return { failuresInRow, rests, restUntil };
+    return { failuresInRow, rests, restUntil, answeredAt };
   if (policy.isGroup && rests >= policy.hostProbes)
-    return { failuresInRow, rests: policy.hostProbes + 1, restUntil: now + restMs(1, policy.hostRestMs) };
-  return { failuresInRow, rests: rests + 1, restUntil: now + restMs(rests + 1, policy.hostRestMs) };
+    return {
+      ...{ failuresInRow, answeredAt },
+      ...{ rests: policy.hostProbes + 1, restUntil: now + restMs(1, policy.hostRestMs) },
+    };
+  return {
+    ...{ failuresInRow, answeredAt },
+    ...{ rests: rests + 1, restUntil: now + restMs(rests + 1, policy.hostRestMs) },
+  };
 }
 
 /** The breaker after a response that came before the results of a report. */
-export function closedByAnswer({ restUntil }: HostBreaker): HostBreaker {
-  return { ...CLOSED, restUntil };
+export function closedByAnswer({ restUntil, answeredAt }: HostBreaker): HostBreaker {
+  return { ...CLOSED, restUntil, answeredAt };
+}
+
+function isAnswer(result: Result): boolean {
+  return isFromHost(result) && !isFault(result);
+}
+
+/** Where it is not known, it says nothing of what was answered, and as a fault it counts. */
+function beganAt(result: Result): number {
+  const trace = result.kind === 'deferred' ? null : result.trace;
+  return trace?.startedAt ?? (isFault(result) ? Number.POSITIVE_INFINITY : 0);
 }
 
 /** Whether a result tells how the host is: something was sent, and what failed was not of ours. */

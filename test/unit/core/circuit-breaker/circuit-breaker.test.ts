@@ -33,10 +33,10 @@ describe('the breaker of a host', () => {
 
   test('stays closed below the limit, and opens with the fault that reaches it', () => {
     const closed = next(CLOSED, [fault, fault]);
-    expect(closed).toEqual({ failuresInRow: 2, rests: 0, restUntil: 0 });
+    expect(closed).toEqual({ failuresInRow: 2, rests: 0, restUntil: 0, answeredAt: 0 });
     expect(isProbing(closed.failuresInRow, POLICY.hostFailures)).toBe(false);
     const open = next(closed, [fault]);
-    expect(open).toEqual({ failuresInRow: 3, rests: 1, restUntil: T0 + 1_000 });
+    expect(open).toEqual({ failuresInRow: 3, rests: 1, restUntil: T0 + 1_000, answeredAt: 0 });
     expect(isProbing(open.failuresInRow, POLICY.hostFailures)).toBe(true);
   });
 
@@ -66,14 +66,39 @@ describe('the breaker of a host', () => {
 
   test('closes with any other response', () => {
     for (const result of [answered, failed('not-found'), failed('throttled')]) {
-      const breaker = next({ failuresInRow: 9, rests: 2, restUntil: T0 }, [fault, result], T0 + 1);
-      expect(breaker).toEqual({ failuresInRow: 0, rests: 0, restUntil: T0 });
+      const breaker = next(
+        { failuresInRow: 9, rests: 2, restUntil: T0, answeredAt: 0 },
+        [fault, result],
+        T0 + 1,
+      );
+      expect(breaker).toEqual({ ...CLOSED, restUntil: T0, answeredAt: trace.startedAt });
     }
     expect(next(CLOSED, [answered, fault]).failuresInRow).toBe(1);
   });
 
+  test('takes a page for sick whose request began before one that was answered, in whatever report that stands', () => {
+    const begun = (at: number, result: Outcome): Outcome =>
+      ({ ...result, trace: { ...trace, startedAt: at } }) as Outcome;
+    const late = begun(T0, failed('headers-timeout'));
+    expect(next(CLOSED, [begun(T0 + 1, answered), late, late])).toMatchObject({ failuresInRow: 0 });
+    const before = next(CLOSED, [begun(T0 + 1, answered)]);
+    expect(next(before, [late, late, late])).toEqual(before);
+    const newer = begun(T0 + 2, failed('headers-timeout'));
+    expect(next(before, [newer, late, newer])).toMatchObject({ failuresInRow: 2 });
+  });
+
+  test('takes pages for sick that failed before, where others of the same report are answered', () => {
+    const isAgain = (result: object) => 'taskId' in result && result.taskId === 2;
+    const again: Outcome = { ...fault, taskId: 2 };
+    const nextOf = (results: Outcome[]) => nextHostBreaker(CLOSED, results, POLICY, T0, isAgain);
+    expect(nextOf([answered, again, again, again])).toMatchObject({ failuresInRow: 0, restUntil: 0 });
+    expect(nextOf([answered, again, fault, again])).toMatchObject({ failuresInRow: 1 });
+    // Where nothing is answered, the host may be down.
+    expect(nextOf([again, again, again])).toMatchObject({ failuresInRow: 3, restUntil: T0 + 1_000 });
+  });
+
   test('learns nothing from what was not sent, and from failures of our own', () => {
-    const before = { failuresInRow: 2, rests: 1, restUntil: 5 };
+    const before = { failuresInRow: 2, rests: 1, restUntil: 5, answeredAt: 0 };
     const results: Outcome[] = [
       { kind: 'deferred', taskId: 1 },
       { kind: 'skipped', taskId: 1, code: 'robots', detail: null, trace: null },
@@ -84,9 +109,14 @@ describe('the breaker of a host', () => {
 
   test('gives the others of a group a first, short rest when one of them failed the last probe', () => {
     const group = { ...POLICY, isGroup: true };
-    const last = { failuresInRow: 5, rests: 2, restUntil: T0 };
-    expect(next(last, [fault], T0, group)).toEqual({ failuresInRow: 6, rests: 3, restUntil: T0 + 1_000 });
-    const later = { failuresInRow: 6, rests: 3, restUntil: T0 };
+    const last = { failuresInRow: 5, rests: 2, restUntil: T0, answeredAt: 0 };
+    expect(next(last, [fault], T0, group)).toEqual({
+      failuresInRow: 6,
+      rests: 3,
+      restUntil: T0 + 1_000,
+      answeredAt: 0,
+    });
+    const later = { failuresInRow: 6, rests: 3, restUntil: T0, answeredAt: 0 };
     expect(next(later, [fault], T0, group)).toMatchObject({ rests: 3, restUntil: T0 + 1_000 });
   });
 
