@@ -43,6 +43,7 @@ export function checkWebhook(hook: { url: string; events?: readonly string[]; me
 /** Callbacks of jobs: signed by the secret of their owner. */
 export function makeWebhookPort(webhooks: WebhookStore, now: () => number): WebhookPort {
   return {
+    check: (hook) => void checkWebhook(hook),
     async attach(jobId, hook, caller) {
       const checked = checkWebhook(hook);
       await webhooks.ownerSecret(caller.keyId, freshSecret());

@@ -322,6 +322,17 @@ describe('batch', () => {
     expect(await call('POST', '/batch', hook)).toMatchObject({ status: 400 });
     expect(await newest()).toEqual(jobs);
   });
+
+  test('with a callback that is wrong makes no job, which could have begun before it goes again', async () => {
+    const numberOf = async () => {
+      const { body } = await call('POST', '/batch', { urls: [page(12)], ...FAST });
+      return Number(body.batch_id.slice('job_'.length));
+    };
+    const before = await numberOf();
+    const hook = { callback_url: 'https://me:secret@a.example/', urls: [page(12)] };
+    expect(await call('POST', '/batch', hook)).toMatchObject({ status: 400 });
+    expect(await numberOf()).toBe(before + 1);
+  });
 });
 
 describe('Idempotency-Key', () => {

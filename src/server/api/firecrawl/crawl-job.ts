@@ -29,6 +29,7 @@ export async function createCrawl(
 ): Promise<Job> {
   const { store, webhooks, now } = context;
   const url = startUrl(asked.url);
+  if (asked.webhook !== undefined) webhooks.check(webhookOf(asked.webhook));
   const rule: FollowRule = { within: scopeOf(asked), priority: 0, ...pathsOf(asked, url) };
   const name = tenantName(caller, `crawl-${randomBytes(12).toString('hex')}`);
   const spec = await crawlSpec(context, asked, { name, rule, caller });

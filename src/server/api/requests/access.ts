@@ -40,13 +40,17 @@ export interface AccessControl {
   forget(): void;
 }
 
+interface NewWebhook {
+  url: string;
+  events?: string[];
+  metadata?: unknown;
+}
+
 export interface WebhookPort {
+  /** Throws what is wrong with it, before there is a job that would have to go again. */
+  check(hook: NewWebhook): void;
   /** Registers the callback of a job, in the transaction that makes the job or before it exists. */
-  attach(
-    jobId: number,
-    hook: { url: string; events?: string[]; metadata?: unknown },
-    caller: Caller,
-  ): Promise<void>;
+  attach(jobId: number, hook: NewWebhook, caller: Caller): Promise<void>;
 }
 
 /** What the routes work with. */

@@ -161,11 +161,12 @@ async function openBatch(
     if (isCancelled(job)) throw new Problem('conflict', 'the batch was cancelled');
     return { job, origin: 'appended' };
   }
+  const hook = options.webhook ?? (options.callback_url === undefined ? null : { url: options.callback_url });
+  if (hook) webhooks.check(definedOf(hook));
   const name = tenantName(caller, batchName());
   // Kept open until all of it is written: it must not be finished before.
   const spec = await specOf(options, name, context, caller);
   const code = { spec, specHash: hashOfSpec(spec, null), bundle: null, file: null };
-  const hook = options.webhook ?? (options.callback_url === undefined ? null : { url: options.callback_url });
   const job = await createBatch(context, { ...code, name, owner: caller.keyId, requestId }, options);
   try {
     if (hook) await webhooks.attach(job.id, definedOf(hook), caller);
