@@ -85,6 +85,8 @@ const BATCHES_PER_WORKER = 2;
  * other hosts; without a limit, one with pages that never answer would soon have all.
  */
 const LATE_PERMITS = 3;
+/** So few tasks do not wait for more places: an urgent job has no time. */
+const FEW_FOR_A_PLACE = 8;
 
 /** A batch has its price: fewer tasks are not divided. */
 const SPREAD_TASKS_MIN = 20;
@@ -230,10 +232,10 @@ function openParts(input: PlanInput, host: PlanHost, share: number): Part[] {
   let permits = host.load.permits;
   while (ready > 0 && free > 0 && permits < Math.min(batchesMax, outMax) && parts.length < input.slots) {
     const parallel = permits === batchesMax - 1 ? free : Math.min(each, free);
-    // Late pages have the rest: with one or two places, the next that does not answer would hold up all tasks of a batch.
-    if (parallel * 2 < each && permits > 0) break;
     const fair = Math.ceil(ready / (batchesMax - permits));
     const count = Math.min(ready, Math.max(fair, parallel), input.batchSize);
+    // Late pages have the rest: with one or two places, the next that does not answer would hold up all tasks of a batch.
+    if (permits > 0 && parallel * 2 < each && count > parallel * FEW_FOR_A_PLACE) break;
     parts.push({ count, parallel });
     free -= parallel;
     ready -= count;

@@ -222,11 +222,12 @@ describe('planBatches', () => {
     ['places that late pages of other batches have left', { permits: 0, eased: 4, parallel: 20 }, [8, 4]],
     ['the rest, where it is at least half of a share', { permits: 3, eased: 4, parallel: 28 }, [4]],
     ['nothing, where it is less', { permits: 3, eased: 4, parallel: 29 }, []],
+    ['less for a few tasks', { permits: 3, eased: 4, parallel: 29 }, [3], 24],
     ['the last place, where nothing else can begin', { permits: 0, eased: 4, parallel: 31 }, [1]],
     ['nothing beside late pages of too many batches', { permits: 0, eased: 16, parallel: 16 }, []],
     ['one batch beside late pages of nearly too many', { permits: 0, eased: 15, parallel: 16 }, [8]],
-  ])('a host without a gap gets %s', (_, load, parallel) => {
-    const granted = grantsOf(planBatches(inputOf([hostOf(1, { load })], { gapMs: 0, parallel: 32 })));
+  ])('a host without a gap gets %s', (_, load, parallel, ready = 1_000) => {
+    const granted = grantsOf(planBatches(inputOf([hostOf(1, { load, ready })], { gapMs: 0, parallel: 32 })));
     expect(granted.map(({ permit }) => permit.parallel)).toEqual(parallel);
   });
 
