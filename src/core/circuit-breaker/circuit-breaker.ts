@@ -75,10 +75,12 @@ export function nextHostBreaker(
   now: number,
   isAgain: (result: Result) => boolean = () => false,
 ): HostBreaker {
-  let { failuresInRow, rests, answeredAt } = before;
+  let { failuresInRow, rests } = before;
   const { restUntil } = before;
+  // A clock may have been ahead: what it said would hide all faults until then.
+  let answeredAt = before.answeredAt > now ? 0 : before.answeredAt;
   const answers = results.filter(isAnswer);
-  for (const answer of answers) answeredAt = Math.max(answeredAt, beganAt(answer));
+  for (const answer of answers) answeredAt = Math.max(answeredAt, Math.min(beganAt(answer), now));
   const isOfPage = (fault: Result) => beganAt(fault) < answeredAt || (answers.length > 0 && isAgain(fault));
   let hasFailed = false;
   for (const result of results) {

@@ -80,11 +80,22 @@ describe('the breaker of a host', () => {
     const begun = (at: number, result: Outcome): Outcome =>
       ({ ...result, trace: { ...trace, startedAt: at } }) as Outcome;
     const late = begun(T0, failed('headers-timeout'));
-    expect(next(CLOSED, [begun(T0 + 1, answered), late, late])).toMatchObject({ failuresInRow: 0 });
-    const before = next(CLOSED, [begun(T0 + 1, answered)]);
-    expect(next(before, [late, late, late])).toEqual(before);
+    expect(next(CLOSED, [begun(T0 + 1, answered), late, late], T0 + 5)).toMatchObject({ failuresInRow: 0 });
+    const before = next(CLOSED, [begun(T0 + 1, answered)], T0 + 5);
+    expect(next(before, [late, late, late], T0 + 5)).toEqual(before);
     const newer = begun(T0 + 2, failed('headers-timeout'));
-    expect(next(before, [newer, late, newer])).toMatchObject({ failuresInRow: 2 });
+    expect(next(before, [newer, late, newer], T0 + 5)).toMatchObject({ failuresInRow: 2 });
+  });
+
+  test('counts faults as before when the clock was ahead while the host answered', () => {
+    const ahead = T0 + 86_400_000;
+    const before = next(CLOSED, [{ ...answered, trace: { ...trace, startedAt: ahead } }], ahead);
+    expect(next(before, [fault, fault], T0)).toMatchObject({ failuresInRow: 2 });
+    // That of a worker alone is not believed at all.
+    const other = next(CLOSED, [{ ...answered, trace: { ...trace, startedAt: ahead } }], T0);
+    expect(next(other, [{ ...fault, trace: { ...trace, startedAt: T0 } } as Outcome], T0)).toMatchObject({
+      failuresInRow: 1,
+    });
   });
 
   test('takes pages for sick that failed before, where others of the same report are answered', () => {
