@@ -46,7 +46,7 @@ interface WorkerLoad {
 /** Fewer answers with status 503 say nothing about the host. */
 const UNAVAILABLE_MIN = 4;
 
-/** Where no page has answered yet, it is known after so long whether one does. */
+/** Where no page has answered yet, it is looked again after so long whether one has. */
 const FIRST_LATE_MS = 300;
 
 /** Of this worker, over all its batches. */
@@ -120,7 +120,9 @@ export class HostQueue {
     const { permit } = this.#input;
     if (permit.gapMs > 0) return;
     this.#stopWaiting = startTimer(this.#context.clock, this.#slow.lateMs ?? FIRST_LATE_MS, () => {
-      if (this.#told || this.#slow.lateMs === null) return;
+      if (this.#told) return;
+      // No page has answered yet: perhaps the host does not.
+      if (this.#slow.lateMs === null) return this.#awaitLate();
       this.#told = { count: this.#underWay, onUnderWay: this.#events.onLate };
       this.#events.onLate(this.#underWay);
     });

@@ -70,16 +70,31 @@ function run(id: number, paths: string[], permit: Partial<Permit>) {
 }
 
 test('what is late when nothing is left to begin is told, and again when it is half', async () => {
-  const { parts, report, late } = run(1, ['/late/1', '/page/2', '/late/3', '/page/4'], {});
+  // The late ones begin when the others have answered.
+  const { parts, report, late } = run(1, ['/page/1', '/page/2', '/late/3', '/late/4'], { parallel: 2 });
   await expect.poll(late).toEqual([2]);
-  // Nothing else is said: the pages that are done come with the report.
-  expect(parts.map(({ outcomes }) => outcomes.length)).toEqual([0]);
-  for (const [path, response] of held) if (path === '/late/1') response.end('<p>A late page.</p>');
-  await expect.poll(late).toEqual([2, 1]);
+  // Nothing else is said: the pages that are done come with a later part or the report.
+  expect(parts[0]!.outcomes).toEqual([]);
   held.get('/late/3')!.end('<p>A late page.</p>');
-  const { outcomes, final } = await report;
-  expect(outcomes.map(({ kind }) => kind)).toEqual(Array(4).fill('fetched'));
-  expect(final).toBe(true);
+  await expect.poll(late).toEqual([2, 1]);
+  held.get('/late/4')!.end('<p>A late page.</p>');
+  const all = [...parts, await report];
+  expect(all.at(-1)!.final).toBe(true);
+  const kinds = all.flatMap(({ outcomes }) => outcomes.map(({ kind }) => kind));
+  expect(kinds).toEqual(Array(4).fill('fetched'));
+});
+
+test('where no page has answered yet, what is late is told when one has', async () => {
+  const since = performance.now();
+  const { report, late } = run(4, ['/late/5', '/late/6'], {});
+  await expect.poll(() => held.has('/late/5') && held.has('/late/6')).toBe(true);
+  // Longer than the first look.
+  await expect.poll(() => performance.now() - since, { timeout: 5_000 }).toBeGreaterThan(400);
+  expect(late()).toEqual([]);
+  held.get('/late/5')!.end('<p>A late page.</p>');
+  await expect.poll(late).toEqual([1]);
+  held.get('/late/6')!.end('<p>A late page.</p>');
+  expect((await report).final).toBe(true);
 });
 
 test('of a host in its slow start, what is done is reported at once: else it gets nothing more', async () => {
