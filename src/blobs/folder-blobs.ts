@@ -20,7 +20,6 @@ export const FILE_AT_ONCE_BYTES_MAX = 256 * 1024;
  */
 
 const TEMPORARY = '.tmp';
-const PRIVATE = { mode: PRIVATE_FOLDER, parentMode: PRIVATE_FOLDER };
 let temporaryFiles = 0;
 
 function temporaryPath(dir: string): string {
@@ -37,7 +36,7 @@ interface FolderBlobsOptions {
 
 export async function openFolderBlobs(dir: string, options: FolderBlobsOptions = {}): Promise<Blobs> {
   makePrivateFolder(dir, dir);
-  const inFolder = folderMaker();
+  const inFolder = folderMaker(dir);
   const pace = new DiskPace();
   const readPace = new DiskPace();
 
@@ -145,7 +144,7 @@ export async function checkFolder(dir: string): Promise<void> {
 
 function makePrivateFolder(path: string, dir: string): void {
   try {
-    makeFolder(path, PRIVATE);
+    makeFolder(path, { mode: PRIVATE_FOLDER, top: dir });
   } catch (error) {
     throw unusable(dir, explained(error, dir));
   }
@@ -161,7 +160,7 @@ function unusable(dir: string, reason: unknown): unknown {
 }
 
 /** Does something with the folder of a path in place; remembers folders, so that mkdir is not called per blob. */
-function folderMaker() {
+function folderMaker(dir: string) {
   const known = new Set<string>();
   return async <T>(path: string, action: () => Promise<T>): Promise<T> => {
     const folder = dirname(path);
@@ -173,7 +172,7 @@ function folderMaker() {
         if (codeOf(error) !== 'ENOENT') throw error;
       }
     }
-    makeFolder(folder, PRIVATE);
+    makeFolder(folder, { mode: PRIVATE_FOLDER, top: dir });
     known.add(folder);
     return action();
   };

@@ -20,14 +20,14 @@ import { codeOf, explained, isAbsent } from './file-errors.ts';
  */
 export function putSmallFile(path: string, target: string, bytes: Uint8Array, dir: string): void {
   try {
-    const file = inFolder(path, () => openSync(path, 'wx', PRIVATE_FILE));
+    const file = inFolder(path, dir, () => openSync(path, 'wx', PRIVATE_FILE));
     try {
       for (let done = 0; done < bytes.length; )
         done += writeSync(file, bytes, done, bytes.length - done, done);
     } finally {
       closeSync(file);
     }
-    inFolder(target, () => renameSync(path, target));
+    inFolder(target, dir, () => renameSync(path, target));
   } catch (error) {
     discard(path);
     throw explained(error, dir);
@@ -68,12 +68,12 @@ export function isFile(path: string): boolean {
 }
 
 /** Folders are few and there almost always, so they are made when they turn out to be missing. */
-function inFolder<T>(path: string, action: () => T): T {
+function inFolder<T>(path: string, dir: string, action: () => T): T {
   try {
     return action();
   } catch (error) {
     if (codeOf(error) !== 'ENOENT') throw error;
-    makeFolder(dirname(path), { mode: PRIVATE_FOLDER, parentMode: PRIVATE_FOLDER });
+    makeFolder(dirname(path), { mode: PRIVATE_FOLDER, top: dir });
     return action();
   }
 }

@@ -7,11 +7,12 @@ import { dirname } from 'node:path';
  */
 export function makeFolder(
   dir: string,
-  { mode, parentMode }: { mode?: number; parentMode?: number } = {},
+  /** `mode` is that of the folder and of those it is in up to `top`, itself when absent. What is above is left to the umask. */
+  { mode, top = dir }: { mode?: number; top?: string } = {},
 ): void {
   if (isFolder(dir)) return;
   const parent = dirname(dir);
-  if (parent !== dir) makeFolder(parent, parentMode === undefined ? {} : { mode: parentMode, parentMode });
+  if (parent !== dir) makeFolder(parent, mode === undefined || dir === top ? {} : { mode, top });
   try {
     mkdirSync(dir, mode === undefined ? {} : { mode });
   } catch (error) {

@@ -93,6 +93,22 @@ describe('folder blobs', () => {
     expect((await blobs.read('a/2'))?.toString()).toBe('2');
   });
 
+  test('only the folder and what is in it are private, what is above it is left to the umask', async () => {
+    const above = join(freshDir(), 'above');
+    const dir = join(above, 'blobs');
+    const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+    const modes = () => Promise.all([above, dir, join(dir, 'a', 'b')].map(modeOf));
+    const open = (0o777 & ~process.umask()).toString(8);
+    const blobs = await openFolderBlobs(dir);
+    await blobs.put('a/b/1', Buffer.from('one'));
+    expect(await modes()).toEqual([open, '700', '700']);
+    for (const key of ['a/b/small', 'a/b/large']) {
+      await rm(above, { recursive: true });
+      await blobs.put(key, Buffer.alloc(key === 'a/b/small' ? 1 : FILE_AT_ONCE_BYTES_MAX + 1));
+      expect(await modes(), key).toEqual([open, '700', '700']);
+    }
+  });
+
   test('a process that is killed leaves only a temporary file, and the sweep takes it', async () => {
     const dir = freshDir();
     const module = new URL('../../../src/blobs/folder-blobs.ts', import.meta.url).href;

@@ -124,8 +124,7 @@ async function spoolStdin(context: Context, format: FileFormat): Promise<string>
   const dir = resolve(context.settings.dir, 'inputs');
   // The folder is private, what it is in need not be.
   try {
-    makeFolder(dirname(dir), { mode: PRIVATE_FOLDER });
-    makeFolder(dir, { mode: PRIVATE_FOLDER });
+    makeFolder(dir, { mode: PRIVATE_FOLDER, top: dirname(dir) });
   } catch (error) {
     throw new SeineError(`cannot write to the folder ${dirname(dir)}: ${messageOf(error)}`, {
       hint: 'choose another folder with --dir',
