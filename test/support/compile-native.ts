@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Pages of 64 KiB that each of them works in. */
-const MEMORY_PAGES = { deflate: 32, md5: 2, links: 155 };
+const MEMORY_PAGES = { deflate: 32, md5: 3, links: 155 };
 
 /** Compiles a file of native/ to WebAssembly. */
 export async function compileNative(name: keyof typeof MEMORY_PAGES): Promise<Uint8Array> {
