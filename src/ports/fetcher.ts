@@ -10,6 +10,14 @@ export interface BodySink {
   write(piece: Buffer): Promise<void> | void;
 }
 
+/** Memory in which bodies are gathered, and which later bodies get again. */
+export interface BodyMemory {
+  /** A block of at least so many bytes, with anything in them. */
+  take(bytes: number): Buffer;
+  /** For a block, or a view of it, that nobody reads any more. Other buffers change nothing. */
+  giveBack(block: Buffer): void;
+}
+
 export interface FetchRequest {
   url: string;
   headers: Record<string, string>;
@@ -60,6 +68,11 @@ export interface FetchRequest {
    * a request is held to `LIMITS.bodyBytesMax` besides, as `bodyBytesMax` is then meant for the sink.
    */
   sinkFor?(head: { status: number; rawHeaders: string[] }): BodySink | null;
+  /**
+   * Where a body that stays in memory may be gathered. The block is that of the response then, until whoever asked gives it
+   * back. Fetchers may ignore it.
+   */
+  bodyMemory?: BodyMemory | undefined;
 }
 
 /** How a worker has its browser, if its jobs want one. */

@@ -4,7 +4,13 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { LIMITS } from '../../src/core/limits.ts';
-import type { BodySink, FetchRequest, FetchResponse, FetchResult } from '../../src/ports/fetcher.ts';
+import type {
+  BodyMemory,
+  BodySink,
+  FetchRequest,
+  FetchResponse,
+  FetchResult,
+} from '../../src/ports/fetcher.ts';
 import { drips, type RawHandler, reply, sends, sendsThenEnds } from '../support/servers/raw-origin.ts';
 
 /** Bodies that go into a sink: the same promises as for bodies in memory, and memory that stays flat. */
@@ -85,7 +91,27 @@ function responseOf(result: FetchResult): FetchResponse {
 const codeOf = (result: FetchResult) => (result.kind === 'failure' ? result.code : result.kind);
 const wide = { bodyBytesMax: 1024 ** 3, timeouts: { taskMs: 60_000 } };
 
+/** Lends one block, filled with what must not be left in a body. */
+class OneBlock implements BodyMemory {
+  readonly block = Buffer.alloc(1024 * 1024, 'x');
+  lent = 0;
+
+  take(): Buffer {
+    this.lent += 1;
+    return this.lent === 1 ? this.block : Buffer.alloc(1024 * 1024, 'x');
+  }
+
+  giveBack(): void {}
+}
+
 export function runSinkContract(get: Get, able: { rawHead: boolean; rawBody: boolean }): void {
+  test('a body may be gathered in memory that is lent: the bytes are the same', async () => {
+    for (const path of ['/noise', '/noise-gzip', '/until-close', '/chunks-close']) {
+      const { body } = responseOf(await get(path, { bodyMemory: new OneBlock() }));
+      expect(body.equals(NOISE)).toBe(true);
+    }
+  });
+
   describe('a body that goes into a sink', () => {
     whole(get, able);
     broken(get, able);

@@ -1,3 +1,5 @@
+import type { BodyMemory } from '../../ports/fetcher.ts';
+
 /**
  * Gathers a body. One chunk is kept as it is: undici hands out slices of the buffer that the socket read
  * into, which Node allocates anew for each read. More are copied into one block that grows by doubling, so
@@ -10,6 +12,11 @@ export class BodyBuffer {
   length = 0;
   #block: Buffer | null = null;
   #expected = -1;
+  readonly #memory: BodyMemory | null;
+
+  constructor(memory?: BodyMemory) {
+    this.#memory = memory ?? null;
+  }
 
   /** From Content-Length; -1 when unknown. Only a hint. */
   expect(bytes: number): void {
@@ -26,8 +33,10 @@ export class BodyBuffer {
     let block = this.#block as Buffer;
     // The first chunk is a view as long as itself, so the second always lands here.
     if (this.length > block.length) {
-      const grown = Buffer.allocUnsafeSlow(this.#nextSize());
+      const size = this.#nextSize();
+      const grown = this.#memory?.take(size) ?? Buffer.allocUnsafeSlow(size);
       block.copy(grown, 0, 0, start);
+      this.#memory?.giveBack(block);
       block = grown;
       this.#block = grown;
     }
@@ -40,8 +49,8 @@ export class BodyBuffer {
     if (block === null) return Buffer.alloc(0);
     if (block.length === this.length) return block;
     const body = block.subarray(0, this.length);
-    // A view would keep the slack alive for as long as the page.
-    return this.length < block.length / 2 ? Buffer.from(body) : body;
+    // A view would keep the slack alive for as long as the page; a block that is given back has none to keep.
+    return this.#memory === null && this.length < block.length / 2 ? Buffer.from(body) : body;
   }
 
   #nextSize(): number {

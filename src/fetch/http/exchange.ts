@@ -41,7 +41,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #statusText = '';
   #rawHeaders: string[] = [];
   #codings: string[] | null = null;
-  #body = new BodyBuffer();
+  #body: BodyBuffer;
   /** Of the body, as received. */
   wireBytes = 0;
   #bytesMax: number;
@@ -58,6 +58,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#inFlight = inFlight;
     this.#resolve = resolve;
     this.#bytesMax = request.bodyBytesMax;
+    this.#body = new BodyBuffer(request.bodyMemory);
     this.startedAt = inFlight.nowMs;
     this.since = inFlight.nowMs;
     // Not blocking: with one request per connection it only costs a further turn of undici's queue.

@@ -11,6 +11,7 @@ import { headerOf, Page } from '../page/page.ts';
 import { permissionsOf, robotsTagsOf } from '../page/robots-tags.ts';
 import { failed, type VisitContext, visit } from '../request/visit.ts';
 import type { PageArchiver } from '../storage/archive.ts';
+import { BodyPool } from './body-pool.ts';
 import { MEDIA_BUFFER_BYTES, MediaIntake, type Received, UnwantedType } from './media-intake.ts';
 import type { MediaWriter } from './media-writer.ts';
 
@@ -22,6 +23,9 @@ export interface MediaContext extends VisitContext {
   /** Something could not be stored: no fault of the site or the task. */
   onTrouble(what: string, error: unknown): void;
 }
+
+/** Of all batches of a thread. */
+const bodies = new BodyPool();
 
 /** Fetches one object and stores it by the hash of its bytes. */
 export async function processMedia(
@@ -53,6 +57,8 @@ class MediaTask {
     const answer = await visit(this.#task, this.#context, {
       bodyBytesMax: this.#context.job.spec.media.bytes,
       sinkFor: (head) => this.#sinkFor(head.rawHeaders),
+      // A shard keeps a body until it is written.
+      ...(this.#context.job.spec.media.pack === 'none' ? { bodyMemory: bodies } : {}),
     });
     if (answer.kind === 'over') {
       await this.#intake?.abort();
@@ -143,6 +149,8 @@ class MediaTask {
     const media = this.#keep(received, trace);
     // Not awaited when it is there at once: nothing may come between a shard's member and its outcome.
     const page = this.#pageOf(response, received, media instanceof Promise ? await media : media);
+    // Stored, and described: nobody reads it any more.
+    bodies.giveBack(response.body);
     if (isSame) return { kind: 'unchanged', taskId: id, page, trace };
     return { kind: 'fetched', taskId: id, page, links: [], records: [], shows: [], trace };
   }

@@ -41,7 +41,7 @@ type Visit =
 export async function visit(
   task: BatchTask,
   context: VisitContext,
-  options: Pick<FetchRequest, 'bodyBytesMax' | 'sinkFor' | 'render' | 'wantsResources'> & {
+  options: Pick<FetchRequest, 'bodyBytesMax' | 'sinkFor' | 'bodyMemory' | 'render' | 'wantsResources'> & {
     accepts?: (status: number) => boolean;
   },
 ): Promise<Visit> {

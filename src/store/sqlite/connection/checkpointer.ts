@@ -27,8 +27,8 @@ interface Checkpointer {
 
 /** How often it is looked whether the thread is worth its 20 MB. */
 const LOOK_MS = 1_000;
-/** A run that has written less so far has checkpoints of a moment. */
-const LOG_BYTES_MIN = 4 * 1024 * 1024;
+/** A run that has written less so far has checkpoints of a moment. The writer's own would come at 20 MB. */
+const LOG_BYTES_MIN = 12 * 1024 * 1024;
 
 /**
  * Starts the thread that keeps the write-ahead log short, once much is written. Without it the writer does the same,

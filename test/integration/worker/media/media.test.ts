@@ -54,6 +54,10 @@ const handlers: Record<string, RawHandler> = {
   '/large-noai.jpg': jpeg(LARGE, 'X-Robots-Tag: noai, noimageai'),
 };
 
+/** Each of several pieces, in blocks of several sizes: more than are under way at once. */
+const ALBUM = Array.from({ length: 60 }, (_, at) => pictureOf(100 + at, 70_000 + at * 5_003));
+for (const [at, picture] of ALBUM.entries()) handlers[`/album/${at}.jpg`] = jpeg(picture);
+
 const keyOf = (bytes: Buffer, extension = 'jpg') =>
   `media/${sha256(bytes).slice(0, 2)}/${sha256(bytes)}.${extension}`;
 
@@ -102,6 +106,18 @@ describe('an object', () => {
     await setup.run(paths);
     const again = await stat(join(setup.dir, keyOf(SMALL)));
     expect([again.ino, again.mtimeMs]).toEqual([written.ino, written.mtimeMs]);
+  });
+
+  test('has its own bytes, though it is gathered where another was before', async () => {
+    const paths = ALBUM.map((_, at) => `/album/${at}.jpg`);
+    for (let round = 0; round < 2; round++) {
+      const pages = pagesOf(await setup.run(paths));
+      expect(pages.map(({ media }) => media?.key).sort()).toEqual(ALBUM.map((each) => keyOf(each)).sort());
+      for (const picture of ALBUM) {
+        expect((await setup.blobs.read(keyOf(picture)))?.equals(picture)).toBe(true);
+        await setup.blobs.delete(keyOf(picture));
+      }
+    }
   });
 
   test('that is large is streamed to its blob: with a length, in chunks, coded', async () => {
