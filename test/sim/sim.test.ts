@@ -100,6 +100,12 @@ const FOUND = [
     tasks: 200,
     defect: 'a page died because it was always the one too many for a host that counts requests',
   },
+  {
+    seed: 900181,
+    tasks: 200,
+    defect:
+      'a batch that was taken over hid from the next ones that the host had answered another coordinator',
+  },
 ];
 
 describe('pages that always fail', () => {

@@ -74,6 +74,8 @@ export class OpenPermits {
       entry.parallel += permit.parallel;
       entry.takenUntil = Math.max(entry.takenUntil, permit.endAt);
       entry.crawlDelayMs = health.crawlDelayMs ?? null;
+      // What is known here is newer, unless another coordinator had the host meanwhile: that it answered is never forgotten.
+      if (entry.ban.known === null && health.ban?.known) entry.ban = health.ban;
       return;
     }
     this.#hosts.set(permit.host, {

@@ -85,6 +85,21 @@ test('what a report says while the store is asked is known to the permits that f
   expect(permits.size).toBe(0);
 });
 
+test('that a host answered another coordinator meanwhile is known to the next permit, and never forgotten', () => {
+  const { permits } = open(false);
+  const known = { url: 'http://a.example/', at: 1 };
+  // Of a batch that was taken over, from before the host answered.
+  permits.grant(permit, HEALTH);
+  permits.entry(permit.host)!.ban = { ...NO_BAN, refusals: 2 };
+  permits.grant(permit, { ...HEALTH, ban: { ...NO_BAN, known, answers: 4 } });
+  expect(permits.entry(permit.host)!.ban).toMatchObject({ known, refusals: 0, answers: 4 });
+  const banned = { ...NO_BAN, known, since: 5, rests: 1, restUntil: 20_000 };
+  permits.entry(permit.host)!.ban = banned;
+  permits.grant(permit, { ...HEALTH, ban: { ...NO_BAN, known, answers: 5 } });
+  permits.grant(permit, { ...HEALTH, ban: null });
+  expect(permits.entry(permit.host)!.ban).toBe(banned);
+});
+
 test('of several that ask the store about a host, the last one forgets it, also when the store fails', async () => {
   const { permits } = open(true);
   permits.grant(permit, HEALTH);
