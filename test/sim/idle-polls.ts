@@ -47,6 +47,8 @@ export class IdlePolls implements Poller {
   /** Changes and events that the last look could see. */
   #changesSeen = -1;
   #eventsSeen = -1;
+  /** The last look saw something new: what the coordinator says of it, it says at the next one. */
+  #sawNews = true;
   /** What the store says, as of so many changes and the last look. */
   #due = { asOf: -1, lookedAt: 0, firstAt: 0, nextAt: 0 };
 
@@ -56,15 +58,17 @@ export class IdlePolls implements Poller {
 
   onLook(): void {
     const { world } = this.#parts.process;
+    const { count } = this.#parts.changes;
+    this.#sawNews = count !== this.#changesSeen || world.events !== this.#eventsSeen;
     this.#lookedAt = world.now;
-    this.#changesSeen = this.#parts.changes.count;
+    this.#changesSeen = count;
     this.#eventsSeen = world.events;
   }
 
   nextPollAt(): number {
     const { process, nextChangeAt } = this.#parts;
     const { firstAt, nextAt } = this.#dueTimes();
-    const isStirring = process.world.events !== this.#eventsSeen;
+    const isStirring = this.#sawNews || process.world.events !== this.#eventsSeen;
     const waitMs = firstAt <= this.#lookedAt ? LEFT_ALONE_MS : isStirring ? STIRRING_MS : IDLE_MS_MAX;
     return Math.min(nextAt, nextChangeAt(), this.#lookedAt + waitMs);
   }
