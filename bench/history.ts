@@ -94,6 +94,7 @@ function measureWork(): number {
 /** What a scenario is compared with in the same run: a ratio to it is the same on a slow machine as on a fast one. */
 const BASES: Record<string, string> = {
   crawl: 'spider-links',
+  'crawl-long': 'spider-links',
   media: 'loop',
   fleet: 'threads',
   browser: 'crawlee-browser',

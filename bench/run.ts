@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readOptions } from '../scripts/read-options.ts';
 import { scenario as browser } from './browser.ts';
 import { BENCH_FOLDER } from './contenders/contender.ts';
-import { scenario as crawl } from './crawl.ts';
+import { scenario as crawl, longScenario as crawlLong } from './crawl.ts';
 import { scenario as flat } from './flat.ts';
 import { scenario as fleet } from './fleet.ts';
 import { appendHistory, figuresOf, printHistory } from './history.ts';
@@ -17,7 +17,7 @@ import { openScratch } from './scratch.ts';
 import { scenario as service } from './service.ts';
 import { scenario as starts } from './starts.ts';
 
-const SCENARIOS: readonly Scenario[] = [crawl, flat, media, fleet, browser, service, many, starts];
+const SCENARIOS: readonly Scenario[] = [crawl, crawlLong, flat, media, fleet, browser, service, many, starts];
 /** Takes hours: only when it is named. */
 const LONG: readonly Scenario[] = [scale];
 /** Those that compare Seine only with itself. */
@@ -36,7 +36,7 @@ parts: raw spider seine crawlee; of many: share urgent finished; of starts: comm
   options: {
     pages: {
       ...{ count: null, shown: '20000' },
-      does: 'pages of the site; pictures are 0.4 times as many, pages in browsers 0.015',
+      does: 'pages of the site; five times as many in crawl-long, 0.4 times as many pictures, 0.015 in browsers',
     },
     rounds: { count: null, shown: '3', does: 'timed rounds, after one check round' },
     mode: { oneOf: ['both', 'links', 'select'], does: 'what contenders do with a page' },

@@ -38,3 +38,13 @@ ${tables(data)}${verdictTable(verdicts)}
     cpuMicros === undefined ? '' : `\n\n${costSection(cpuMicros)}`
   }`;
 }
+
+/** What a crawl takes once it runs: starts and compiling are a small part of it. */
+export function longCrawlSection(data: CrawlData, verdicts: Verdict[]): string {
+  const { site } = data;
+  return `${tables(data).replaceAll('### ', '#### ')}${verdictTable(verdicts)}
+
+- ${site.pages.toLocaleString('en-US')} pages of ${(site.bytesMean / 1024).toFixed(1)} KiB; all else as above. Machine: ${data.machine}.
+- ${data.date.slice(0, 10)}, ${data.rounds} round${data.rounds === 1 ? '' : 's'} in turns after one check round, medians. ${noiseText(data.rows)}
+- Again: \`npm run bench -- crawl-long\`.`;
+}
