@@ -1,6 +1,6 @@
 import type { BodyMemory } from '../../ports/fetcher.ts';
 
-/** Blocks have these sizes: any other body has a block of its own, as if there were no pool. */
+/** Smaller and larger bodies have blocks of their own, as if there were no pool. */
 const BLOCK_BYTES_MIN = 64 * 1024;
 const BLOCK_BYTES_MAX = 1024 * 1024;
 /** Blocks that wait for a body: about what the requests under way in a thread need. */
