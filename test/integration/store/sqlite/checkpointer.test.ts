@@ -5,7 +5,8 @@ import { expect, test } from 'vitest';
 import { openCheckpointer, WRITER_PAGES } from '../../../../src/store/sqlite/connection/checkpointer.ts';
 import { temporaryFolder } from '../../../support/fixtures.ts';
 
-const PAGES_BYTES = 5 * 1024 * 1024;
+/** More than a log has when it is worth a thread. */
+const PAGES_BYTES = 13 * 1024 * 1024;
 
 test('a log that has grown is moved into the database by a thread, while the writer does not', async () => {
   const folder = await temporaryFolder();
