@@ -7,6 +7,8 @@ const [, , list = '', output = '', parallelText = '4', kept] = process.argv;
 log.setLevel(log.LEVELS.OFF);
 const parallel = Number(parallelText);
 const isRoot = process.getuid?.() === 0;
+/** Those that it tries again, after a picture that took too long, have another number. */
+let begun = 0;
 let pages = 0;
 // Its browser is shared by all pages; nothing that it does not need here: no visitors of its own making, no made-up fingerprints.
 const crawler = new PlaywrightCrawler({
@@ -30,12 +32,13 @@ const crawler = new PlaywrightCrawler({
     },
   ],
   async requestHandler({ page }) {
-    const number = pages++;
+    const number = begun++;
     if (kept !== 'html') {
       const picture = await page.screenshot({ fullPage: true, type: 'png' });
       await writeFile(join(output, `${number}.png`), picture);
     }
     await writeFile(join(output, `${number}.html`), await page.content());
+    pages++;
   },
 });
 const urls = readFileSync(list, 'utf8').split('\n').filter(Boolean);
