@@ -7,6 +7,8 @@ const LOOK_AHEAD_MS = 400;
 const LEFT_ALONE_MS = 2_000;
 /** So are things that the store does not know of (what is saved, late pages), while anything happens. */
 const STIRRING_MS = 5_000;
+/** By then a coordinator has said what something new means for when it sends again. */
+const SAID_MS = 12_000;
 /** Not even a world in which nothing is due may stand still. */
 const IDLE_MS_MAX = 600_000;
 
@@ -47,8 +49,8 @@ export class IdlePolls implements Poller {
   /** Changes and events that the last look could see. */
   #changesSeen = -1;
   #eventsSeen = -1;
-  /** The last look saw something new: what the coordinator says of it, it says at the next one. */
-  #sawNews = true;
+  /** When a look last saw something new. */
+  #newsAt = Number.NEGATIVE_INFINITY;
   /** What the store says, as of so many changes and the last look. */
   #due = { asOf: -1, lookedAt: 0, firstAt: 0, nextAt: 0 };
 
@@ -59,8 +61,8 @@ export class IdlePolls implements Poller {
   onLook(): void {
     const { world } = this.#parts.process;
     const { count } = this.#parts.changes;
-    this.#sawNews = count !== this.#changesSeen || world.events !== this.#eventsSeen;
     this.#lookedAt = world.now;
+    if (count !== this.#changesSeen || world.events !== this.#eventsSeen) this.#newsAt = world.now;
     this.#changesSeen = count;
     this.#eventsSeen = world.events;
   }
@@ -68,7 +70,8 @@ export class IdlePolls implements Poller {
   nextPollAt(): number {
     const { process, nextChangeAt } = this.#parts;
     const { firstAt, nextAt } = this.#dueTimes();
-    const isStirring = this.#sawNews || process.world.events !== this.#eventsSeen;
+    const isNew = this.#lookedAt - this.#newsAt < SAID_MS;
+    const isStirring = isNew || process.world.events !== this.#eventsSeen;
     const waitMs = firstAt <= this.#lookedAt ? LEFT_ALONE_MS : isStirring ? STIRRING_MS : IDLE_MS_MAX;
     return Math.min(nextAt, nextChangeAt(), this.#lookedAt + waitMs);
   }
