@@ -146,7 +146,7 @@ const LONGER = 5;
 /** A few seconds for each contender make rounds that differ less. */
 const LONG_ROUNDS_MAX = 2;
 
-/** spider-rs that hands its pages to JavaScript does not reach the end of a site of this size, and Crawlee takes a quarter of an hour. */
+/** spider-rs that hands its pages to JavaScript does not reach the end of a site of this size, and Crawlee gets no more pages here either. */
 function isOfLongCrawl({ id }: Contender): boolean {
   return id !== 'spider-select' && !id.startsWith('crawlee');
 }

@@ -8,7 +8,7 @@ const FREE_BYTES_MAX = 8 * 1024 * 1024;
 
 /**
  * Blocks for bodies that are hashed, stored and then of no use, one after the other. Without it each picture left 80 KB to the
- * garbage collector, which was a fifteenth of its CPU.
+ * garbage collector, which was a twentieth of its CPU.
  *
  * A block that is not given back goes to the garbage collector like every other buffer.
  */

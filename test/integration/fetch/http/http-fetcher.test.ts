@@ -29,6 +29,29 @@ describe('bodies', () => {
     expect(response.body[0x5000]).toBe('b'.charCodeAt(0));
   });
 
+  test('of several pieces are gathered in the memory that is lent for them, and blocks that became too small go back', async () => {
+    const sizes = [40_000, 100_000, 200_000];
+    const body = sizes.map((size, at) => String(at).repeat(size)).join('');
+    const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
+    const chunks = sizes.map((size, at) =>
+      Buffer.from(`${size.toString(16)}\r\n${String(at).repeat(size)}\r\n`),
+    );
+    const lent = new Set<ArrayBufferLike>();
+    const bodyMemory = {
+      take(bytes: number) {
+        const block = Buffer.allocUnsafeSlow(bytes);
+        lent.add(block.buffer);
+        return block;
+      },
+      giveBack: ({ buffer }: Buffer) => void lent.delete(buffer),
+    };
+    const answer = Buffer.concat([Buffer.from(head), ...chunks, Buffer.from('0\r\n\r\n')]);
+    const response = responseOf(await fetchFrom(sends(answer), { bodyMemory }));
+    expect(response.body.toString() === body).toBe(true);
+    // Compared by hand: a failure would print all of their bytes.
+    expect([lent.size, lent.has(response.body.buffer)]).toEqual([1, true]);
+  });
+
   test('white space after the value of a header is not part of it', async () => {
     const head = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked  \r\nX-One: a b \t\r\n\r\n';
     const response = responseOf(await fetchFrom(sends(`${head}5\r\nhello\r\n0\r\n\r\n`)));
