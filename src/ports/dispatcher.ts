@@ -50,7 +50,7 @@ export interface Dispatcher {
   readonly suspectSlots?: number;
   /** How many of them may be of this kind, where workers differ. Absent: all. */
   slotsFor?(kind: WorkerKind): number;
-  /** Carries one batch to one worker, once. Early parts of the report come by `onPart`. Never rejects. */
+  /** Carries one batch to one worker, once. Early parts of the report come by `onPart`, in their order. Never rejects. */
   dispatch(batch: Batch, onPart: (report: Report) => void): Promise<Delivery>;
   /** Where reports of its batches go, for whoever has to take them over. Absent: its workers end with it. */
   readonly replyTo?: string | undefined;

@@ -43,7 +43,7 @@ interface OpenBatch {
   wanted: WantedHosts;
   /** Changes when another coordinator takes it over. */
   receiver: Receiver;
-  /** News that found its coordinator dead, in their order. */
+  /** News on their way or without a coordinator, in the order in which they are heard. */
   unheard: ((receiver: Receiver) => void)[];
 }
 
@@ -222,19 +222,33 @@ export class Fleet {
     open.receiver = receiver;
     own.add(open);
     this.trace(`${receiver.coordinator.name} takes over batch ${open.batch.id}`);
-    for (const tell of open.unheard.splice(0))
-      this.#world.after(this.#world.random.between(0, 20), receiver.coordinator, () => tell(receiver));
+    for (const _ of open.unheard)
+      this.#world.after(this.#world.random.between(0, 20), receiver.coordinator, () =>
+        open.unheard.shift()?.(receiver),
+      );
   }
 
-  /** To whoever has the batch then; what nobody hears waits for the next. */
+  /** Dispatchers hand on what comes from a worker in its order, whatever each message takes. */
   #tell(open: OpenBatch, ms: number, tell: (receiver: Receiver) => void): void {
-    const { coordinator } = open.receiver;
-    // On no one's time: a dead coordinator takes no news, but the news stay.
-    this.#world.after(ms, this.#options.areThreads ? coordinator : null, () => {
-      const { receiver } = open;
-      if (!receiver.coordinator.isAlive) open.unheard.push(tell);
-      else this.#world.after(0, receiver.coordinator, () => tell(receiver));
+    open.unheard.push(tell);
+    this.#world.after(ms, this.#options.areThreads ? open.receiver.coordinator : null, () =>
+      this.#next(open),
+    );
+  }
+
+  /** The same of what is late: others overtake it. */
+  #tellLate(open: OpenBatch, ms: number, tell: (receiver: Receiver) => void): void {
+    this.#world.after(ms, this.#options.areThreads ? open.receiver.coordinator : null, () => {
+      open.unheard.push(tell);
+      this.#next(open);
     });
+  }
+
+  /** To whoever has the batch then. A dead coordinator hears nothing, but the news stay for the one that takes over. */
+  #next(open: OpenBatch): void {
+    const { receiver } = open;
+    if (receiver.coordinator.isAlive)
+      this.#world.after(0, receiver.coordinator, () => open.unheard.shift()?.(receiver));
   }
 
   #start(open: OpenBatch, own: Set<OpenBatch>): void {
@@ -275,7 +289,7 @@ export class Fleet {
     });
   }
 
-  /** A report on its way: it may be lost, doubled, late, and overtaken by others. */
+  /** A report on its way: it may be lost, doubled, or late, and is overtaken by others then. */
   #send(open: OpenBatch, report: Report, receive: (receiver: Receiver, report: Report) => void): void {
     const { random } = this.#world;
     const { lost, doubled, late } = this.#options.faults;
@@ -291,12 +305,12 @@ export class Fleet {
       this.faults++;
       ms += random.pick(LATE_MS);
       this.trace(`${about} is ${ms} ms late`);
-    }
-    this.#tell(open, ms, (receiver) => receive(receiver, report));
+      this.#tellLate(open, ms, (receiver) => receive(receiver, report));
+    } else this.#tell(open, ms, (receiver) => receive(receiver, report));
     if (!random.chance(doubled)) return;
     this.faults++;
     this.trace(`${about} comes twice`);
-    this.#tell(open, ms + random.between(0, 3_000), (receiver) => receive(receiver, { ...report }));
+    this.#tellLate(open, ms + random.between(0, 3_000), (receiver) => receive(receiver, { ...report }));
   }
 
   /** The process is gone; its dispatcher notices after a while, and another takes its place. */

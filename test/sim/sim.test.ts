@@ -139,11 +139,18 @@ describe('pages that always fail', () => {
     },
   );
 
+  test('leave the others alone: none is fetched again because its report was overtaken', async () => {
+    const run = await simulateSickPages({ ...site, sickness: '503', sick: 16, seed: 910_400 });
+    expect(run).toMatchObject({ state: 'done', done: 128, dead: 32 });
+    // A page of each host is requested again to see whether the host is down, when only sick ones are left.
+    expect(run.again).toBeLessThanOrEqual(2);
+  });
+
   test('do not take pages of half a second with them', async () => {
     const slow = { pages: 6, latencyMs: 500 };
     const run = await simulateSickPages({ ...site, sickness: 'timeout', sick: 7, slow });
     expect(run).toMatchObject({ state: 'done', done: 128, dead: 14 });
-    // A page of each host is requested again to see whether the host is down, when only sick ones are left.
+    // As above.
     expect(run.again).toBeLessThanOrEqual(2);
   });
 });
