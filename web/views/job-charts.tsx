@@ -91,7 +91,7 @@ export function TimeCharts({ job }: { job: JobNow }) {
     <>
       <Panel title="Throughput" aside={isStored ? <SpanChoice /> : undefined} wide>
         {curves.times.length < 2 ? (
-          <Empty title="No measurements yet" />
+          <NoCurve job={job} />
         ) : (
           <Chart
             label="Pages a second over time"
@@ -106,7 +106,7 @@ export function TimeCharts({ job }: { job: JobNow }) {
       </Panel>
       <Panel title="Latency">
         {latencies.p50.filter((value) => value !== null).length < 2 ? (
-          <Empty title="No measurements yet" />
+          <NoCurve job={job} />
         ) : (
           <Chart
             label="Time to answer"
@@ -122,6 +122,11 @@ export function TimeCharts({ job }: { job: JobNow }) {
       </Panel>
     </>
   );
+}
+
+/** A curve needs two measurements: a job that ended within seconds has one. */
+function NoCurve({ job }: { job: JobNow }) {
+  return <Empty title={job.live ? 'No measurements yet' : 'The job ended too soon for a curve'} />;
 }
 
 function SpanChoice() {
