@@ -3,7 +3,7 @@
 export interface BlobWriter {
   /** Bytes written so far, so the next append starts there. */
   readonly size: number;
-  /** Several pieces follow each other. They must not change before this resolves. */
+  /** Several pieces follow each other. They must not change before this resolves; after that their memory may be used again. */
   append(bytes: Uint8Array | readonly Uint8Array[]): Promise<void>;
   /** Makes the blob visible, whole: under its key, or under another that was not known before its last byte. */
   commit(as?: string): Promise<void>;

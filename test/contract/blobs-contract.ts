@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { randomBytes, randomFillSync } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Blobs } from '../../src/ports/blobs.ts';
 
@@ -94,6 +94,21 @@ export function runBlobsContract(name: string, open: () => Promise<Blobs>): void
       await writer.commit();
       const whole = Buffer.concat([...pieces, Buffer.from('between'), ...many]);
       expect((await blobs.read('w/together'))?.equals(whole)).toBe(true);
+    });
+
+    test('what was appended stays as it was when its memory is used again', async () => {
+      const writer = await blobs.write('w/again');
+      const memory = Buffer.alloc(400_000);
+      const whole: Buffer[] = [];
+      // Together more than two parts of a multipart upload.
+      for (let turn = 0; turn < 30; turn++) {
+        randomFillSync(memory);
+        whole.push(Buffer.from(memory));
+        await writer.append([memory.subarray(0, 7), memory.subarray(7)]);
+      }
+      memory.fill(0);
+      await writer.commit();
+      expect((await blobs.read('w/again'))?.equals(Buffer.concat(whole))).toBe(true);
     });
 
     test('nothing is visible before commit, and the old blob stays until then', async () => {

@@ -15,6 +15,8 @@ interface MediaItem {
   at: number;
   /** What a packed shard says of it in JSON. */
   about: Record<string, unknown>;
+  /** Its bytes are stored: their memory may be used again. Not called where storing fails. */
+  onStored(): void;
 }
 
 /** Where the media of one part of a report go. */
@@ -46,7 +48,7 @@ class LooseMedia implements MediaWriter {
     this.#blobs = blobs;
   }
 
-  async put({ bytes, sha256, md5, extension }: MediaItem): Promise<MediaRef> {
+  async put({ bytes, sha256, md5, extension, onStored }: MediaItem): Promise<MediaRef> {
     const key = mediaKey(sha256, extension);
     let storing = this.#stored.get(key);
     if (!storing) {
@@ -54,6 +56,7 @@ class LooseMedia implements MediaWriter {
       this.#stored.set(key, storing);
     }
     await storing;
+    onStored();
     return { key, md5, member: null };
   }
 
@@ -89,12 +92,15 @@ class Shard implements MediaWriter {
     this.#output = new ArchiveOutput(blobs, key, onFailure);
   }
 
-  put({ bytes, sha256, md5, extension, at, about }: MediaItem): MediaRef {
+  put({ bytes, sha256, md5, extension, at, about, onStored }: MediaItem): MediaRef {
     const known = this.#members.get(sha256);
-    if (known) return known;
+    if (known) {
+      onStored();
+      return known;
+    }
     // `.json` is what is said of an object, so that an object of JSON needs another name.
     const member = `${sha256}.${extension === 'json' ? 'data.json' : extension}`;
-    this.#add(member, bytes, at);
+    this.#add(member, bytes, at, onStored);
     this.#add(`${sha256}.json`, Buffer.from(JSON.stringify({ key: sha256, ...about })), at);
     const ref = { key: this.#key, md5, member };
     this.#members.set(sha256, ref);
@@ -112,9 +118,9 @@ class Shard implements MediaWriter {
     return { key: this.#key, bytes: this.#output.size };
   }
 
-  #add(name: string, bytes: Buffer, modifiedAt: number): void {
+  #add(name: string, bytes: Buffer, modifiedAt: number, onWritten?: () => void): void {
     this.#output.add(tarHeader({ name, size: bytes.length, modifiedAt }));
-    this.#output.addWhole(bytes);
+    this.#output.addWhole(bytes, onWritten);
     this.#output.add(tarPadding(bytes.length));
   }
 }

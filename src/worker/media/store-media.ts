@@ -57,8 +57,7 @@ class MediaTask {
     const answer = await visit(this.#task, this.#context, {
       bodyBytesMax: this.#context.job.spec.media.bytes,
       sinkFor: (head) => this.#sinkFor(head.rawHeaders),
-      // A shard keeps a body until it is written.
-      ...(this.#context.job.spec.media.pack === 'none' ? { bodyMemory: bodies } : {}),
+      bodyMemory: bodies,
     });
     if (answer.kind === 'over') {
       await this.#intake?.abort();
@@ -144,13 +143,12 @@ class MediaTask {
     if (isSame && this.#context.job.spec.media.pack === 'webdataset') {
       // Its shard is known to the store alone, and stays the one that holds it.
       await intake.abort();
+      bodies.giveBack(response.body);
       return { kind: 'unchanged', taskId: id, page: null, trace };
     }
     const media = this.#keep(received, trace);
     // Not awaited when it is there at once: nothing may come between a shard's member and its outcome.
     const page = this.#pageOf(response, received, media instanceof Promise ? await media : media);
-    // Stored, and described: nobody reads it any more.
-    bodies.giveBack(response.body);
     if (isSame) return { kind: 'unchanged', taskId: id, page, trace };
     return { kind: 'fetched', taskId: id, page, links: [], records: [], shows: [], trace };
   }
@@ -160,7 +158,16 @@ class MediaTask {
     if (body === null) return this.#intake!.commit(received).then((key) => ({ key, md5, member: null }));
     const { url, meta } = this.#task;
     const about = { url, sha256, md5, bytes, contentType, fetchedAt: new Date(trace.startedAt), meta };
-    return this.#context.media.put({ bytes: body, sha256, md5, extension, at: trace.startedAt, about });
+    const onStored = () => bodies.giveBack(body);
+    return this.#context.media.put({
+      bytes: body,
+      sha256,
+      md5,
+      extension,
+      at: trace.startedAt,
+      about,
+      onStored,
+    });
   }
 
   #pageOf(response: FetchResponse, received: Received, media: MediaRef): StoredPage {

@@ -175,6 +175,8 @@ export class ArchiveOutput {
   #piecesBytes = 0;
   #piece: Buffer | null = null;
   #used = 0;
+  /** What to call once the present pieces are written. */
+  #onWritten: (() => void)[] = [];
   /** Bytes sent and not yet written. */
   #backlog = 0;
   #writer: BlobWriter | null = null;
@@ -203,16 +205,18 @@ export class ArchiveOutput {
     this.#used += member.length;
   }
 
-  /** As `add`, for bytes that nobody changes any more: they are not copied. */
-  addWhole(bytes: Buffer): void {
+  /** As `add`, for bytes that nobody changes before they are written: they are not copied. Not called where writing fails. */
+  addWhole(bytes: Buffer, onWritten: () => void = () => {}): void {
     if (bytes.length < WHOLE_BYTES_MIN) {
       this.add(bytes);
+      onWritten();
       return;
     }
     this.#size += bytes.length;
     this.#closePiece();
     this.#pieces.push(bytes);
     this.#piecesBytes += bytes.length;
+    this.#onWritten.push(onWritten);
     if (this.#piecesBytes >= ARCHIVE_BUFFER_BYTES) this.#flush();
   }
 
@@ -230,7 +234,6 @@ export class ArchiveOutput {
     const before = this.#piece;
     if (before && before.length >= bytes) return before;
     const size = Math.min(ARCHIVE_BUFFER_BYTES, Math.max(2 * bytes, FIRST_PIECE_BYTES));
-    // Not reused after writing: an adapter may keep what it was given.
     this.#piece = Buffer.allocUnsafeSlow(size);
     before?.copy(this.#piece, 0, 0, this.#used);
     return this.#piece;
@@ -258,6 +261,7 @@ export class ArchiveOutput {
     this.#failure ??= { cause: new Error('the archive was aborted') };
     this.#piece = null;
     this.#pieces = [];
+    this.#onWritten = [];
     await this.#tail;
     await this.#writer?.abort();
   }
@@ -266,25 +270,27 @@ export class ArchiveOutput {
     // Into a list of its own: one that has lived through the batch is old to the collector, and keeps what was in it until a
     // full collection. A crawl on two threads took 100 MB more.
     const pieces = this.#pieces.splice(0);
+    const onWritten = this.#onWritten.splice(0);
     if (this.#piece && this.#used > 0) pieces.push(this.#piece.subarray(0, this.#used));
-    if (pieces.length > 0) this.#send(pieces);
+    if (pieces.length > 0) this.#send(pieces, onWritten);
     this.#piecesBytes = 0;
     this.#piece = null;
     this.#used = 0;
   }
 
-  #send(pieces: readonly Buffer[]): void {
+  #send(pieces: readonly Buffer[], onWritten: readonly (() => void)[] = []): void {
     const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
     this.#backlog += bytes;
-    this.#tail = this.#tail.then(() => this.#write(pieces, bytes));
+    this.#tail = this.#tail.then(() => this.#write(pieces, bytes, onWritten));
   }
 
   /** Never rejects: the first failure is kept for `commit`, what comes after it is dropped. */
-  async #write(pieces: readonly Buffer[], bytes: number): Promise<void> {
+  async #write(pieces: readonly Buffer[], bytes: number, onWritten: readonly (() => void)[]): Promise<void> {
     try {
       if (this.#failure) return;
       this.#writer ??= await this.#blobs.write(this.#key);
       await this.#writer.append(pieces.length === 1 ? pieces[0]! : pieces);
+      for (const tell of onWritten) tell();
     } catch (cause) {
       this.#failure ??= { cause };
       this.#onFailure();

@@ -72,6 +72,7 @@ async function store(pack: 'none' | 'webdataset', objects: Buffer[]): Promise<St
       extension,
       at: 0,
       about: { url: 'https://img.example/' },
+      onStored() {},
     };
     refs.push({ ref: await writer.put(item), sha256: sha256!, bytes: bytes.length });
   }
