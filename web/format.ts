@@ -49,6 +49,7 @@ export function percent(share: number): string {
 }
 
 export function duration(seconds: number): string {
+  if (seconds > 0 && seconds < 1) return '<1 s';
   const total = Math.max(0, Math.round(seconds));
   const [days, hours, minutes] = [
     Math.floor(total / 86_400),

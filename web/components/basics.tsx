@@ -23,6 +23,9 @@ export function Panel(props: {
   );
 }
 
+/** Longer values, as "≥ 23 h 59 min" or a date, are as small as their box needs. */
+const STAT_CHARACTERS = 9;
+
 export function Stat(props: {
   label: string;
   value: ComponentChildren;
@@ -30,11 +33,16 @@ export function Stat(props: {
   tone?: 'good' | 'bad' | 'warn' | undefined;
   children?: ComponentChildren;
 }) {
+  const characters = typeof props.value === 'string' ? props.value.length : 0;
+  const fit =
+    characters > STAT_CHARACTERS ? { class: 'stat-value long', style: { '--characters': characters } } : null;
   return (
     <div class={`stat${props.tone ? ` tone-${props.tone}` : ''}`}>
       <dt>{props.label}</dt>
       <dd>
-        <span class="stat-value">{props.value}</span>
+        <span class="stat-value" {...fit}>
+          {props.value}
+        </span>
         {props.note === undefined ? null : <span class="stat-note">{props.note}</span>}
         {props.children}
       </dd>

@@ -42,7 +42,7 @@ function Figures({ job }: { job: JobNow }) {
   const finished = counts.total - counts.pending;
   const tried = counts.succeeded + counts.failed;
   return (
-    <dl class="stats">
+    <dl class="stats of-six">
       <Stat
         label="Pages a second"
         value={rate(live ? live.pages_per_second : finished / Math.max(1, tookSeconds(job)))}
