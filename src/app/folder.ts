@@ -7,7 +7,7 @@ import { PRIVATE_FILE, PRIVATE_FOLDER } from '../core/file-modes.ts';
 import { makeFolder } from '../machine/make-folder.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
-import type { ReadStore } from '../ports/read-store.ts';
+import type { ReadStore } from '../ports/store/read-store.ts';
 import type { Store } from '../ports/store.ts';
 import { type FolderLock, isFolderLocked, lockFolder } from '../store/sqlite/connection/folder-lock.ts';
 import { openReads } from '../store/sqlite/reads/open-reads.ts';

@@ -12,22 +12,22 @@ import type { HostPace } from '../core/pace/pace.ts';
 import type { PriorityOf } from '../core/priority/priority.ts';
 import type { RevisitBounds } from '../core/revisits/revisit-interval.ts';
 import type { Blame } from '../core/suspicion/suspicion.ts';
-import type { AlertStore } from './alert-store.ts';
-import type { EscalationStore } from './escalation-store.ts';
-import type { JobRemovals } from './job-removals.ts';
-import type { JobStore, SourcePosition } from './job-store.ts';
-import type { KeyStore } from './key-store.ts';
-import type { ProxyStore } from './proxy-store.ts';
-import type { ReadStore } from './read-store.ts';
-import type { RequestStore } from './request-store.ts';
-import type { RollupStore } from './rollup-store.ts';
-import type { SlotTimeStore } from './slot-time-store.ts';
+import type { AlertStore } from './store/alert-store.ts';
+import type { EscalationStore } from './store/escalation-store.ts';
+import type { JobRemovals } from './store/job-removals.ts';
+import type { JobStore, SourcePosition } from './store/job-store.ts';
+import type { KeyStore } from './store/key-store.ts';
+import type { ProxyStore } from './store/proxy-store.ts';
+import type { ReadStore } from './store/read-store.ts';
+import type { RequestStore } from './store/request-store.ts';
+import type { RollupStore } from './store/rollup-store.ts';
+import type { SlotTimeStore } from './store/slot-time-store.ts';
+import type { WebhookStore } from './store/webhook-store.ts';
+import type { WorkerStore } from './store/worker-store.ts';
 import type { Views } from './views.ts';
-import type { WebhookStore } from './webhook-store.ts';
-import type { WorkerStore } from './worker-store.ts';
 
-export type { EscalationRow } from './escalation-store.ts';
-export type { Job, JobCode, JobStore, SourcePosition } from './job-store.ts';
+export type { EscalationRow } from './store/escalation-store.ts';
+export type { Job, JobCode, JobStore, SourcePosition } from './store/job-store.ts';
 export type {
   ArchivedPage,
   AttemptFilter,

@@ -3,7 +3,7 @@ import { messageOf } from '../core/errors.ts';
 import type { JobSpec } from '../core/job-schema/job.ts';
 import type { Logger } from '../ports/ambient.ts';
 import type { Blobs } from '../ports/blobs.ts';
-import type { RemovedJob } from '../ports/job-removals.ts';
+import type { RemovedJob } from '../ports/store/job-removals.ts';
 import type { Store } from '../ports/store.ts';
 
 /** Numbers that one step looks at: some milliseconds of the store. */

@@ -9,7 +9,7 @@ import { BoundedMap } from '../core/lru.ts';
 import { weightOfPriority } from '../core/slots/fair-share.ts';
 import { checkSpec } from '../job-file/parse-job.ts';
 import type { Dispatcher, WorkerHeartbeat } from '../ports/dispatcher.ts';
-import type { KeyStore } from '../ports/key-store.ts';
+import type { KeyStore } from '../ports/store/key-store.ts';
 import type { Job } from '../ports/store.ts';
 import { systemClock } from '../worker/batch/system-clock.ts';
 import { type JobClaim, SlotAllocator } from './slot-allocator.ts';

@@ -2,7 +2,7 @@ import { type Explanation, explain, factsOf, type SlotAccount } from '../../core
 import { newestDecisions, type ScalingDecision } from '../../core/explain/scaling-decision.ts';
 import { parseChange } from '../../core/explain/what-if.ts';
 import { type Wanted, wantedWorkers } from '../../core/scaling/scaling.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore } from '../../ports/store/read-store.ts';
 import type { Job } from '../../ports/store.ts';
 import { isLimitReached } from '../stop.ts';
 

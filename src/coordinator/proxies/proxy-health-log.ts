@@ -10,7 +10,7 @@ import {
   patienceFor,
   scoreOf,
 } from '../../core/proxies/proxy-health.ts';
-import type { ProxyRow } from '../../ports/proxy-store.ts';
+import type { ProxyRow } from '../../ports/store/proxy-store.ts';
 
 /** Uncertain failures at this many hosts in a row are the proxy's own. */
 const HOSTS_IN_DOUBT = 3;

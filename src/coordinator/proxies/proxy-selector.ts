@@ -11,7 +11,7 @@ import {
   preferenceOf,
   stayOf,
 } from '../../core/proxies/proxy-pool.ts';
-import type { ProxyRow } from '../../ports/proxy-store.ts';
+import type { ProxyRow } from '../../ports/store/proxy-store.ts';
 import { ProxyHealthLog } from './proxy-health-log.ts';
 
 /** Proxies among which each worker finds its own. */

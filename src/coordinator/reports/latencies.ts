@@ -1,6 +1,6 @@
 import type { Quantiles } from '../../core/rollups/histogram.ts';
 import { latencyOf } from '../../core/rollups/rollup.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore } from '../../ports/store/read-store.ts';
 
 /** More than have rows within two weeks, unless others become the busiest every hour. */
 const HOSTS_MAX = 2_000;

@@ -1,5 +1,5 @@
 import type { JobSpec } from '../../core/job-schema/job.ts';
-import type { EscalationRow, EscalationStore } from '../../ports/escalation-store.ts';
+import type { EscalationRow, EscalationStore } from '../../ports/store/escalation-store.ts';
 import type { ExploreMoney } from '../escalation/cheapest-levels.ts';
 import { EXPLORE_MONEY } from '../escalation/escalation-policy.ts';
 import type { HostScores } from '../escalation/host-scores.ts';

@@ -1,5 +1,5 @@
 import { isOnProbation, scoreOf } from '../../core/proxies/proxy-health.ts';
-import type { ProxyRow } from '../../ports/proxy-store.ts';
+import type { ProxyRow } from '../../ports/store/proxy-store.ts';
 
 /** A proxy as it stands: by its name, which has nothing secret in it. */
 export interface ProxyReportRow {

@@ -1,5 +1,5 @@
 import type { QualityRow } from '../../core/model.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore } from '../../ports/store/read-store.ts';
 import type { Job } from '../../ports/store.ts';
 import type { QualityDrop, RouteQuality } from './run-view.ts';
 

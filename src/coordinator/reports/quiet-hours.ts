@@ -1,6 +1,6 @@
 import { type QuietHours, quietHoursOf } from '../../core/quiet-hours/quiet-hours.ts';
 import { HOST_SECONDS_KEPT } from '../../core/rollups/rollup.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore } from '../../ports/store/read-store.ts';
 
 const HOUR_SECONDS = 3_600;
 /** Others have too few requests to tell hours apart. */

@@ -1,5 +1,5 @@
 import { type Receipt, receiptFor } from '../../core/cost/receipt.ts';
-import type { EscalationStore } from '../../ports/escalation-store.ts';
+import type { EscalationStore } from '../../ports/store/escalation-store.ts';
 import type { Job, Store, Views } from '../../ports/store.ts';
 import { methodCostsOf } from './method-costs.ts';
 

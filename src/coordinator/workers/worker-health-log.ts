@@ -1,7 +1,7 @@
 import { WORKER_LOOK_MS } from '../../core/workers/worker-health.ts';
 import type { Clock } from '../../ports/ambient.ts';
 import type { WorkerHeartbeat } from '../../ports/dispatcher.ts';
-import type { WorkerStore } from '../../ports/worker-store.ts';
+import type { WorkerStore } from '../../ports/store/worker-store.ts';
 
 interface HealthLogOptions {
   store: { readonly workers: Pick<WorkerStore, 'note'> };

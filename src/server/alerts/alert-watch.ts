@@ -14,8 +14,8 @@ import { totalOf } from '../../core/cost/cost.ts';
 import { messageOf } from '../../core/errors.ts';
 import { ALL_HOSTS, countsOf } from '../../core/rollups/rollup.ts';
 import { hideCredentials } from '../../core/text/redact.ts';
-import type { AlertSilence } from '../../ports/alert-store.ts';
 import type { Logger } from '../../ports/ambient.ts';
+import type { AlertSilence } from '../../ports/store/alert-store.ts';
 import type { Job, Store } from '../../ports/store.ts';
 
 /** Where alerts go besides the webhooks of endpoints that want them. */

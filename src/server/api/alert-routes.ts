@@ -1,4 +1,4 @@
-import type { AlertRow } from '../../ports/alert-store.ts';
+import type { AlertRow } from '../../ports/store/alert-store.ts';
 import { isSilenced } from '../alerts/alert-watch.ts';
 import type { RoutePlugin } from './requests/access.ts';
 import { requireScope } from './requests/callers.ts';

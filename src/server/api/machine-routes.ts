@@ -1,4 +1,4 @@
-import type { ProxyRow } from '../../ports/proxy-store.ts';
+import type { ProxyRow } from '../../ports/store/proxy-store.ts';
 import { hostOf } from './jobs/row-routes.ts';
 import type { RoutePlugin } from './requests/access.ts';
 import { isAdmin, requireScope } from './requests/callers.ts';

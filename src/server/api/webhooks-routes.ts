@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { ROTATION_MS, WEBHOOK_EVENTS, WEBHOOK_EVENTS_DEFAULT } from '../../core/webhooks/webhook.ts';
-import type { WebhookDelivery, WebhookEndpoint, WebhookStore } from '../../ports/webhook-store.ts';
+import type { WebhookDelivery, WebhookEndpoint, WebhookStore } from '../../ports/store/webhook-store.ts';
 import { checkWebhook, freshSecret } from '../webhooks/attach-webhook.ts';
 import type { Caller, RoutePlugin } from './requests/access.ts';
 import { isAdmin, requireScope } from './requests/callers.ts';

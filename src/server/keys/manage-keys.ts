@@ -8,7 +8,7 @@ import {
   makeApiKey,
   type Scope,
 } from '../../core/keys/api-key.ts';
-import type { ApiKey, KeyStore } from '../../ports/key-store.ts';
+import type { ApiKey, KeyStore } from '../../ports/store/key-store.ts';
 
 /** Of the key that the environment gives: a new value replaces the old one. */
 const ADMIN_KEY_ID = 'environment';

@@ -9,7 +9,7 @@ import {
   WEBHOOK_SECRET_BYTES,
   type WebhookEvent,
 } from '../../core/webhooks/webhook.ts';
-import type { WebhookStore } from '../../ports/webhook-store.ts';
+import type { WebhookStore } from '../../ports/store/webhook-store.ts';
 import type { WebhookPort } from '../api/requests/access.ts';
 
 const URL_LENGTH_MAX = 2_048;

@@ -6,7 +6,7 @@ import { isLinkLocalAddress, isPublicAddress } from '../../core/url/address.ts';
 import { nextTryAt, signMessage } from '../../core/webhooks/webhook.ts';
 import { type GuardedConnections, openGuardedConnections } from '../../network/guarded-connections.ts';
 import type { Logger } from '../../ports/ambient.ts';
-import type { DeliveryTry, LeasedDelivery, WebhookStore } from '../../ports/webhook-store.ts';
+import type { DeliveryTry, LeasedDelivery, WebhookStore } from '../../ports/store/webhook-store.ts';
 
 /** An answer has to be complete within this. */
 const TRY_MS = 15_000;

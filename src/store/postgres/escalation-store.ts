@@ -1,4 +1,4 @@
-import type { EscalationRow, EscalationStore } from '../../ports/escalation-store.ts';
+import type { EscalationRow, EscalationStore } from '../../ports/store/escalation-store.ts';
 import type { Database } from './connection/database.ts';
 import { toRows } from './connection/rows.ts';
 

@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'pg';
 import type { Logger } from '../../ports/ambient.ts';
-import type { ReadStore } from '../../ports/read-store.ts';
+import type { ReadStore } from '../../ports/store/read-store.ts';
 import type { Store } from '../../ports/store.ts';
 import { SharedAlertStore } from '../shared/alert-store.ts';
 import { SharedJobRemovals } from '../shared/job-removals.ts';

@@ -1,4 +1,4 @@
-import type { ProxyRow, ProxyStore } from '../../ports/proxy-store.ts';
+import type { ProxyRow, ProxyStore } from '../../ports/store/proxy-store.ts';
 import type { Database } from './connection/database.ts';
 import { toRows } from './connection/rows.ts';
 

@@ -1,5 +1,5 @@
 import type { SlotAccount } from '../../core/explain/explain.ts';
-import { SLOT_TIME_RUNS_MAX, type SlotTimeStore } from '../../ports/slot-time-store.ts';
+import { SLOT_TIME_RUNS_MAX, type SlotTimeStore } from '../../ports/store/slot-time-store.ts';
 import type { Database } from './connection/database.ts';
 
 export class PostgresSlotTimeStore implements SlotTimeStore {

@@ -1,5 +1,5 @@
 import type { AlertKind } from '../../core/alerts/alerts.ts';
-import type { AlertRow, AlertSilence, AlertStore } from '../../ports/alert-store.ts';
+import type { AlertRow, AlertSilence, AlertStore } from '../../ports/store/alert-store.ts';
 import type { WebhookDatabase } from './webhooks/webhook-store.ts';
 
 interface AlertColumns {

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ShotRef } from '../../core/model.ts';
-import type { JobRemovals, RemovedJob } from '../../ports/job-removals.ts';
+import type { JobRemovals, RemovedJob } from '../../ports/store/job-removals.ts';
 import { STATE_NUMBERS } from './states.ts';
 import type { WebhookDatabase } from './webhooks/webhook-store.ts';
 

@@ -1,5 +1,5 @@
 import { KEY_LIMITS_DEFAULT, type Scope } from '../../core/keys/api-key.ts';
-import type { ApiKey, KeyUsage } from '../../ports/key-store.ts';
+import type { ApiKey, KeyUsage } from '../../ports/store/key-store.ts';
 
 export interface KeyColumns {
   id: string;

@@ -1,4 +1,4 @@
-import type { BegunRequest, RequestStore } from '../../ports/request-store.ts';
+import type { BegunRequest, RequestStore } from '../../ports/store/request-store.ts';
 import type { WebhookDatabase } from './webhooks/webhook-store.ts';
 
 interface RequestColumns {

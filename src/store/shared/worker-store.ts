@@ -7,7 +7,7 @@ import {
   type WorkerPoint,
   type WorkerSample,
 } from '../../core/workers/worker-health.ts';
-import type { WorkerStore } from '../../ports/worker-store.ts';
+import type { WorkerStore } from '../../ports/store/worker-store.ts';
 import type { WebhookDatabase } from './webhooks/webhook-store.ts';
 
 interface WorkerColumns {

@@ -1,4 +1,4 @@
-import type { ApiKey, KeyStore, KeyUsage } from '../../ports/key-store.ts';
+import type { ApiKey, KeyStore, KeyUsage } from '../../ports/store/key-store.ts';
 import {
   type KeyColumns,
   SELECT_KEYS,

@@ -1,5 +1,5 @@
 import type { RollupRow } from '../../core/rollups/rollup.ts';
-import type { RollupStore } from '../../ports/rollup-store.ts';
+import type { RollupStore } from '../../ports/store/rollup-store.ts';
 import { ReadRollups } from '../shared/rollups/read-rollups.ts';
 import {
   COUNT_KEY,

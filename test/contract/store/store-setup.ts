@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { balance, TASK_STATES } from '../../../src/core/model.ts';
 import type { RevisitBounds } from '../../../src/core/revisits/revisit-interval.ts';
 import type { Blame } from '../../../src/core/suspicion/suspicion.ts';
-import { REOPENED_SOURCE } from '../../../src/ports/job-store.ts';
+import { REOPENED_SOURCE } from '../../../src/ports/store/job-store.ts';
 import type {
   Job,
   JobCode,

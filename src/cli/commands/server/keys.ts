@@ -8,7 +8,7 @@ import {
   type Scope,
 } from '../../../core/keys/api-key.ts';
 import { suggestion } from '../../../core/text/nearest-name.ts';
-import type { ApiKey, KeyStore } from '../../../ports/key-store.ts';
+import type { ApiKey, KeyStore } from '../../../ports/store/key-store.ts';
 import { createKey } from '../../../server/keys/manage-keys.ts';
 import { type Command, type Context, print, printJson } from '../../context.ts';
 

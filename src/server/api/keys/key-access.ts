@@ -9,7 +9,7 @@ import {
   takeToken,
 } from '../../../core/keys/token-bucket.ts';
 import { LruMap } from '../../../core/lru.ts';
-import type { ApiKey, KeyStore } from '../../../ports/key-store.ts';
+import type { ApiKey, KeyStore } from '../../../ports/store/key-store.ts';
 import type { AccessControl, Caller, PagesRefused } from '../requests/access.ts';
 import { isForwarded, isLoopback, keyInCookie } from './local-access.ts';
 

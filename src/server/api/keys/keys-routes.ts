@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { KEY_WEIGHT_MAX, KEY_WEIGHT_MIN, SCOPES } from '../../../core/keys/api-key.ts';
-import type { ApiKey } from '../../../ports/key-store.ts';
+import type { ApiKey } from '../../../ports/store/key-store.ts';
 import { createKey } from '../../keys/manage-keys.ts';
 import type { RoutePlugin } from '../requests/access.ts';
 import { requireScope } from '../requests/callers.ts';

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { SharedPool } from '../../../core/proxies/shared-pools.ts';
 import type { Logger } from '../../../ports/ambient.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
-import type { ReadStore } from '../../../ports/read-store.ts';
+import type { ReadStore } from '../../../ports/store/read-store.ts';
 import type { ServerPlace } from '../../server-place.ts';
 import type { RowRoom } from '../scrape/row-room.ts';
 import type { Caller, Work } from './work.ts';

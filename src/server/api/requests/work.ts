@@ -5,8 +5,8 @@ import type { JobSpec } from '../../../core/job-schema/job.ts';
 import type { Scope } from '../../../core/keys/api-key.ts';
 import type { Metric } from '../../../observe/metrics/text-format.ts';
 import type { WorkerHeartbeat } from '../../../ports/dispatcher.ts';
-import type { EscalationStore } from '../../../ports/escalation-store.ts';
-import type { ProxyStore } from '../../../ports/proxy-store.ts';
+import type { EscalationStore } from '../../../ports/store/escalation-store.ts';
+import type { ProxyStore } from '../../../ports/store/proxy-store.ts';
 import type { HostStore, Job, NumberedTask, Store, Views } from '../../../ports/store.ts';
 import type { PackedTasks } from '../scrape/packed-tasks.ts';
 import type { ScrapeRequest } from './options.ts';
@@ -25,7 +25,7 @@ export interface Caller {
 /**
  * What the routes of the API ask of the thread that runs the jobs and writes into the store. Each is a call that takes a while:
  * arguments and answers are copied, and a call waits behind what that thread does just then. What is only read comes from
- * the read store instead (`ports/read-store.ts`).
+ * the read store instead (`ports/store/read-store.ts`).
  */
 export interface Work {
   store: StoreCalls;

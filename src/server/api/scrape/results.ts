@@ -1,6 +1,6 @@
 import type { Counters, JobState, TaskState } from '../../../core/model.ts';
 import type { Blobs } from '../../../ports/blobs.ts';
-import type { ReadStore } from '../../../ports/read-store.ts';
+import type { ReadStore } from '../../../ports/store/read-store.ts';
 import type { Job, NumberedTask } from '../../../ports/store.ts';
 import { mainContent } from '../../../worker/markdown/markdown.ts';
 import { plainText } from '../../../worker/markdown/plain-text.ts';

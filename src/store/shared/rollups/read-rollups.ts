@@ -6,7 +6,7 @@ import {
   type Rollup,
   WHOLE_JOB_STEP,
 } from '../../../core/rollups/rollup.ts';
-import type { FailureCell, RollupStore } from '../../../ports/rollup-store.ts';
+import type { FailureCell, RollupStore } from '../../../ports/store/rollup-store.ts';
 import type { Reader } from '../views/reader.ts';
 import { SUM_COLUMNS, type SumColumnsRow, toRollup } from './rollup-rows.ts';
 

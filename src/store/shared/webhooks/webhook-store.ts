@@ -10,7 +10,7 @@ import type {
   WebhookEndpoint,
   WebhookSecret,
   WebhookStore,
-} from '../../../ports/webhook-store.ts';
+} from '../../../ports/store/webhook-store.ts';
 import type { ReadValue } from '../views/reader.ts';
 import { type Outbox, type OutboxDialect, ownerColumn, tellOwners } from './outbox.ts';
 

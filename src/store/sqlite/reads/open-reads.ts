@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { ReadStore } from '../../../ports/read-store.ts';
+import type { ReadStore } from '../../../ports/store/read-store.ts';
 import { Database } from '../connection/database.ts';
 import { SqliteJobStore } from '../job-store.ts';
 import { SqliteKeyStore } from '../key-store.ts';

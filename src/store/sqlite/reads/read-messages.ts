@@ -1,4 +1,4 @@
-import type { ReadStore } from '../../../ports/read-store.ts';
+import type { ReadStore } from '../../../ports/store/read-store.ts';
 
 /** What is asked of the thread that reads. */
 export interface ReadCall {

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { ReadStore } from '../../../ports/read-store.ts';
+import type { ReadStore } from '../../../ports/store/read-store.ts';
 import { ReadViews } from '../../shared/views/read-views.ts';
 import { SharedWorkerStore } from '../../shared/worker-store.ts';
 import { Database } from '../connection/database.ts';

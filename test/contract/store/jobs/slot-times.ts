@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { SlotAccount } from '../../../../src/core/explain/explain.ts';
 import { noSums } from '../../../../src/core/explain/slot-ledger.ts';
-import { SLOT_TIME_RUNS_MAX } from '../../../../src/ports/slot-time-store.ts';
+import { SLOT_TIME_RUNS_MAX } from '../../../../src/ports/store/slot-time-store.ts';
 import { change, createJob, leaseOne, T0 } from '../../../support/fixtures.ts';
 import { A, B, type StoreSetup } from '../store-setup.ts';
 

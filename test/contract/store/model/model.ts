@@ -5,7 +5,7 @@ import {
   SUSPECT_LOSSES,
   suspectsTogether,
 } from '../../../../src/core/suspicion/suspicion.ts';
-import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
+import { REOPENED_SOURCE } from '../../../../src/ports/store/job-store.ts';
 import type { Job, LeasedBatch, SourcePosition, Store } from '../../../../src/ports/store.ts';
 import {
   codeOf,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { KEY_LIMITS_DEFAULT } from '../../../../src/core/keys/api-key.ts';
-import type { ApiKey } from '../../../../src/ports/key-store.ts';
+import type { ApiKey } from '../../../../src/ports/store/key-store.ts';
 import { codeOf, enqueue, leaseOne, T0, tasksOf } from '../../../support/fixtures.ts';
 import type { StoreSetup } from '../store-setup.ts';
 

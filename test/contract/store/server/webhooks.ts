@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { WebhookEvent } from '../../../../src/core/webhooks/webhook.ts';
-import type { WebhookDelivery } from '../../../../src/ports/webhook-store.ts';
+import type { WebhookDelivery } from '../../../../src/ports/store/webhook-store.ts';
 import { change, codeOf, recordOf, T0 } from '../../../support/fixtures.ts';
 import { A, type StoreSetup } from '../store-setup.ts';
 

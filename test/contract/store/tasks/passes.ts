@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LOSSES_MAX } from '../../../../src/core/suspicion/suspicion.ts';
-import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
+import { REOPENED_SOURCE } from '../../../../src/ports/store/job-store.ts';
 import {
   change,
   createJob,

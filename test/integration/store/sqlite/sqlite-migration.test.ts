@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { fingerprint } from '../../../../src/core/url/fingerprint.ts';
-import { REOPENED_SOURCE } from '../../../../src/ports/job-store.ts';
+import { REOPENED_SOURCE } from '../../../../src/ports/store/job-store.ts';
 import type { Store } from '../../../../src/ports/store.ts';
 import { NUMBERED, OF_JOB } from '../../../../src/store/shared/job-removals.ts';
 import { Database } from '../../../../src/store/sqlite/connection/database.ts';

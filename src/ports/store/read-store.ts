@@ -1,9 +1,9 @@
+import type { HostStore } from '../store.ts';
+import type { Views } from '../views.ts';
 import type { JobStore } from './job-store.ts';
 import type { KeyStore } from './key-store.ts';
 import type { RollupStore } from './rollup-store.ts';
 import type { SlotTimeStore } from './slot-time-store.ts';
-import type { HostStore } from './store.ts';
-import type { Views } from './views.ts';
 import type { WorkerStore } from './worker-store.ts';
 
 /**

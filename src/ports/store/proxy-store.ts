@@ -1,4 +1,4 @@
-import type { Health } from '../core/proxies/proxy-health.ts';
+import type { Health } from '../../core/proxies/proxy-health.ts';
 
 /** What is known of a proxy, or of a proxy at one host. */
 export interface ProxyRow {

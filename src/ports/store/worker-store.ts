@@ -1,5 +1,5 @@
-import type { RollupStep } from '../core/rollups/rollup.ts';
-import type { KnownWorker, WorkerPoint, WorkerSample } from '../core/workers/worker-health.ts';
+import type { RollupStep } from '../../core/rollups/rollup.ts';
+import type { KnownWorker, WorkerPoint, WorkerSample } from '../../core/workers/worker-health.ts';
 
 /** How workers fared over time, whoever they worked for. */
 export interface WorkerStore {

@@ -1,4 +1,4 @@
-import type { AlertKind } from '../core/alerts/alerts.ts';
+import type { AlertKind } from '../../core/alerts/alerts.ts';
 
 export interface AlertRow {
   id: number;

@@ -1,4 +1,4 @@
-import type { KeyLimits, Scope } from '../core/keys/api-key.ts';
+import type { KeyLimits, Scope } from '../../core/keys/api-key.ts';
 
 /** An API key as the store knows it: never the key itself. */
 export interface ApiKey {

@@ -1,8 +1,8 @@
-import type { CostLine } from '../core/cost/cost.ts';
-import type { Forecast } from '../core/forecast/forecast.ts';
-import type { JobSpec } from '../core/job-schema/job.ts';
-import type { Counters, JobState, RequestedState } from '../core/model.ts';
-import type { PriorityRule } from '../core/priority/priority.ts';
+import type { CostLine } from '../../core/cost/cost.ts';
+import type { Forecast } from '../../core/forecast/forecast.ts';
+import type { JobSpec } from '../../core/job-schema/job.ts';
+import type { Counters, JobState, RequestedState } from '../../core/model.ts';
+import type { PriorityRule } from '../../core/priority/priority.ts';
 
 /** What a job is made of: its spec, its code, and where it was written down. */
 export interface JobCode {

@@ -1,4 +1,4 @@
-import type { Rollup, RollupRow, RollupStep } from '../core/rollups/rollup.ts';
+import type { Rollup, RollupRow, RollupStep } from '../../core/rollups/rollup.ts';
 
 /** How many attempts of a host failed with a code. */
 export interface FailureCell {

@@ -1,4 +1,4 @@
-import type { WebhookEvent, WebhookMessage } from '../core/webhooks/webhook.ts';
+import type { WebhookEvent, WebhookMessage } from '../../core/webhooks/webhook.ts';
 
 export interface WebhookEndpoint {
   id: string;

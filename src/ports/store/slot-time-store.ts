@@ -1,4 +1,4 @@
-import type { SlotAccount } from '../core/explain/explain.ts';
+import type { SlotAccount } from '../../core/explain/explain.ts';
 
 /** Where the time of slots went, by job, so that it can be asked after a run and from other processes. */
 export interface SlotTimeStore {
