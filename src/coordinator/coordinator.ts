@@ -55,6 +55,8 @@ export class Coordinator {
   #stop: StopReason | null = null;
   #finished: JobState | null = null;
   #idleSince: number | null = null;
+  /** Of the batches that are out, those of coordinators that are gone. */
+  readonly #adopted = new Set<number>();
   #broken: unknown = null;
 
   constructor(options: CoordinatorOptions) {
@@ -229,12 +231,18 @@ export class Coordinator {
     this.#run.batches.add(open);
     const { id } = adopted;
     logger.info('waiting for a batch of an earlier run', { batch: id, tasks: open.tasks.size });
-    this.#await(
-      open,
-      (onPart) => dispatcher.adopt!(open.batch, replyTo, onPart),
-      (answer) => (answer.kind === 'lost' ? this.#sweep(id) : Promise.resolve()),
-    );
+    this.#adopted.add(id);
+    this.#await(open, (onPart) => dispatcher.adopt!(open.batch, replyTo, onPart));
     return true;
+  }
+
+  async #lose(lost: Parameters<ReportReceiver['lose']>[0]): Promise<void> {
+    await this.#sweepLost(lost.batchId, await this.#receiver.lose(lost));
+  }
+
+  /** What its worker wrote is of no use once it went back, and not before: a report may be under way here, or at others. */
+  async #sweepLost(batchId: number, isTakenBack: boolean): Promise<void> {
+    if (isTakenBack && this.#adopted.delete(batchId)) await this.#sweep(batchId);
   }
 
   /** Files that no report of the batch refers to. */
@@ -276,7 +284,7 @@ export class Coordinator {
       accountant: this.#run.accountant,
     });
     const tail = this.#lookAtTail(counters, now);
-    this.#stop ??= checkStop({
+    const stop = checkStop({
       requestedState: await store.jobs.requestedState(job.id),
       counters,
       limits: job.spec.limits,
@@ -291,14 +299,16 @@ export class Coordinator {
       exhausted: await this.#run.budget.exhausted(counters),
       tail: tail?.stop ?? null,
     });
+    // Not `??=` above: a stop that came meanwhile would be overwritten by null.
+    this.#stop ??= stop;
     for (const { batch } of tail?.late ?? [])
-      await this.#receiver.lose({
+      await this.#lose({
         batchId: batch.id,
         reason: 'late near the end: its pages are requested again',
         blameless: true,
       });
     for (const batchId of await store.frontier.expired(job.id, Math.floor(now))) {
-      await this.#receiver.lose({ batchId, reason: 'the lease expired before the worker answered' });
+      await this.#lose({ batchId, reason: 'the lease expired before the worker answered' });
     }
     await this.#dropTaken(now);
   }
@@ -321,7 +331,7 @@ export class Coordinator {
   async #dropTaken(now: number): Promise<void> {
     for (const { batch, leaseUntil, over } of [...this.#run.batches.all()])
       if (!over && leaseUntil + POLL_MS < now)
-        await this.#receiver.lose({
+        await this.#lose({
           batchId: batch.id,
           reason: 'another coordinator took it',
           blameless: true,
@@ -340,11 +350,7 @@ export class Coordinator {
     this.#await(open, (onPart) => this.#options.dispatcher.dispatch(open.batch, onPart));
   }
 
-  #await(
-    open: OpenBatch,
-    deliver: (onPart: (part: Report) => void) => Promise<Delivery>,
-    after: (answer: Delivery) => Promise<void> = async () => {},
-  ): void {
+  #await(open: OpenBatch, deliver: (onPart: (part: Report) => void) => Promise<Delivery>): void {
     const { batch } = open;
     const now = this.#options.clock.now();
     this.#options.logger.debug?.('sent a batch', {
@@ -358,8 +364,8 @@ export class Coordinator {
     const delivery = deliver((part) => void this.#guard(this.#receiver.settle(part)));
     void this.#guard(
       delivery.then(async (answer) => {
-        await this.#receiver.receive(answer);
-        await after(answer);
+        await this.#sweepLost(batch.id, await this.#receiver.receive(answer));
+        this.#adopted.delete(batch.id);
       }),
     );
   }

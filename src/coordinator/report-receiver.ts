@@ -50,16 +50,19 @@ export class ReportReceiver {
     this.#parts = parts;
   }
 
-  async receive(delivery: Delivery): Promise<void> {
+  /** Whether the batch was lost, and went back by this. */
+  async receive(delivery: Delivery): Promise<boolean> {
     const { progress, clock, batches, budget } = this.#parts;
     const { used = {} } = delivery;
-    if (delivery.kind === 'report') return this.settle(delivery.report, used);
+    if (delivery.kind === 'report') {
+      await this.settle(delivery.report, used);
+      return false;
+    }
     // It was paid for, whatever came of it.
     await budget.add(used);
     progress.onDelivery(delivery, clock.now());
     // It was taken back before, and another batch may have its tasks already.
-    if (!batches.get(delivery.batchId)) return;
-    return this.lose(delivery);
+    return batches.get(delivery.batchId) ? this.lose(delivery) : false;
   }
 
   async settle(received: Report, used: Usage = {}): Promise<void> {
@@ -145,12 +148,15 @@ export class ReportReceiver {
     wake.notify();
   }
 
-  /** Takes back a batch whose worker died or did not answer in time. */
-  async lose(lost: Omit<LostBatch, 'kind'>): Promise<void> {
+  /**
+   * Takes back a batch whose worker died or did not answer in time. False where it stays as it is: its last report has come
+   * and is written down, or another coordinator has it.
+   */
+  async lose(lost: Omit<LostBatch, 'kind'>): Promise<boolean> {
     const { store, logger, clock, batches, robots, breaker, wake } = this.#parts;
     const { batchId, reason, blameless = false } = lost;
     const open = batches.get(batchId);
-    if (open?.over) return;
+    if (open?.over) return false;
     if (open) open.over = true;
     await open?.settled;
     batches.delete(batchId);
@@ -166,9 +172,10 @@ export class ReportReceiver {
     for (const { origin } of open?.batch.robots ?? []) robots.doneAsking(origin);
     const blame = blameless ? 'none' : lost.running ? { running: lost.running } : 'worker';
     const options = { now: Math.floor(now), blame, reason, hosts, logs } as const;
-    const { returned, dead } = await store.frontier.release(batchId, options);
+    const { returned, dead, isOthers } = await store.frontier.release(batchId, options);
     logger.warn(`lost a batch: ${reason}`, { batch: batchId, returned, dead });
     wake.notify();
+    return !isOthers;
   }
 
   /** What was sent under permits that did not come back is not known, and their hosts' logs say so. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Coordinator } from '../../../src/coordinator/coordinator.ts';
 import type { Batch } from '../../../src/core/batch/batch.ts';
 import type { Delivery } from '../../../src/ports/dispatcher.ts';
 import type { Settlement, Store } from '../../../src/ports/store.ts';
@@ -56,3 +57,28 @@ test.each(['before permits are given up', 'after'] as const)(
     expect(settled[0]!.hosts[0]!.reachedAt).toBeGreaterThan(0);
   },
 );
+
+test('a stop that comes while its coordinator looks whether to stop is not forgotten', async () => {
+  let coordinator: Coordinator;
+  const storeIn = (path: string): Store => {
+    const store = openSqliteStore(path, { sync: 'normal', checkpointThread: false });
+    const { requestedState } = store.jobs;
+    store.jobs.requestedState = async (id) => {
+      coordinator.stop({ state: 'stopped', cause: 'request', message: 'now' });
+      return requestedState.call(store.jobs, id);
+    };
+    return store;
+  };
+  const dispatch = async (batch: Batch): Promise<Delivery> => ({ kind: 'report', report: reportOn(batch) });
+  const { state } = await crawl(
+    { sources: ['https://a.example/1'], politeness: { rate: 'max', robots: false } },
+    {
+      storeIn,
+      through: () => ({ workers: 1, slots: 1, dispatch, drain: async () => {}, close: async () => {} }),
+      onCoordinator: (one) => {
+        coordinator = one;
+      },
+    },
+  );
+  expect(state).toBe('stopped');
+});

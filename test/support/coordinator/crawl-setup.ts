@@ -58,6 +58,8 @@ export async function crawl(
     logger?: Logger;
     /** Once the job is there, before it runs. */
     begun?: (place: { store: Store; job: Job }) => void;
+    /** Each time before it runs. */
+    onCoordinator?: (coordinator: Coordinator) => void;
     /** Right before the coordinator ends the job. */
     beforeFinish?: () => Promise<void>;
     /** Before everything is gone. */
@@ -83,6 +85,7 @@ export async function crawl(
     owner = null,
     prepare,
     again,
+    onCoordinator = () => {},
     ...fetcherOptions
   } = options;
   const folder = await temporaryFolder();
@@ -140,6 +143,7 @@ export async function crawl(
         ...(costs ? { costs } : {}),
         ...(permits ? { permits } : {}),
       });
+      onCoordinator(coordinator);
       return coordinator.run();
     };
     let { state, counters } = await run();
