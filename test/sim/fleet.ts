@@ -43,8 +43,8 @@ interface OpenBatch {
   wanted: WantedHosts;
   /** Changes when another coordinator takes it over. */
   receiver: Receiver;
-  /** News on their way or without a coordinator, in the order in which they are heard. */
-  unheard: ((receiver: Receiver) => void)[];
+  /** News on their way, or here without a coordinator that could hear them, in their order. */
+  news: { tell: (receiver: Receiver) => void; isHere: boolean }[];
 }
 
 class SimWorker {
@@ -142,7 +142,7 @@ export class Fleet {
           drain: new AbortController(),
           wanted: new WantedHosts(),
           receiver,
-          unheard: [],
+          news: [],
         };
         if (!this.#options.areThreads) this.#sent.set(batch.id, open);
         own.add(open);
@@ -165,13 +165,13 @@ export class Fleet {
         return promise;
       },
       drain: async () => {
-        for (const open of own) open.drain.abort();
+        for (const open of own) this.#drain(open);
       },
       giveBack: (batchId, hosts) => {
         for (const open of own) if (open.batch.id === batchId) this.#askFor(open, hosts);
       },
       recall: (batchId) => {
-        for (const open of own) if (open.batch.id === batchId) open.drain.abort();
+        for (const open of own) if (open.batch.id === batchId) this.#drain(open);
       },
       close: async () => {},
     };
@@ -211,6 +211,11 @@ export class Fleet {
     return open !== undefined && open.worker?.process.isAlive !== false;
   }
 
+  /** On the worker's own time: a dead one returns nothing. */
+  #drain({ drain, worker }: OpenBatch): void {
+    this.#world.after(0, worker?.process ?? null, () => drain.abort());
+  }
+
   /** On its way to the worker it takes some time, as everything else. */
   #askFor({ batch, wanted, worker }: OpenBatch, hosts: readonly string[]): void {
     this.trace(`batch ${batch.id} is asked for ${hosts.join(' ')}`);
@@ -222,33 +227,39 @@ export class Fleet {
     open.receiver = receiver;
     own.add(open);
     this.trace(`${receiver.coordinator.name} takes over batch ${open.batch.id}`);
-    for (const _ of open.unheard)
-      this.#world.after(this.#world.random.between(0, 20), receiver.coordinator, () =>
-        open.unheard.shift()?.(receiver),
-      );
+    this.#world.after(this.#world.random.between(0, 20), receiver.coordinator, () => this.#hear(open));
   }
 
   /** Dispatchers hand on what comes from a worker in its order, whatever each message takes. */
   #tell(open: OpenBatch, ms: number, tell: (receiver: Receiver) => void): void {
-    open.unheard.push(tell);
-    this.#world.after(ms, this.#options.areThreads ? open.receiver.coordinator : null, () =>
-      this.#next(open),
-    );
+    const one = { tell, isHere: false };
+    open.news.push(one);
+    this.#onArrival(open, ms, () => {
+      one.isHere = true;
+      this.#whereAlive(open, () => this.#hear(open));
+    });
   }
 
   /** The same of what is late: others overtake it. */
   #tellLate(open: OpenBatch, ms: number, tell: (receiver: Receiver) => void): void {
-    this.#world.after(ms, this.#options.areThreads ? open.receiver.coordinator : null, () => {
-      open.unheard.push(tell);
-      this.#next(open);
+    this.#onArrival(open, ms, () => {
+      if (!this.#whereAlive(open, () => tell(open.receiver))) open.news.push({ tell, isHere: true });
     });
   }
 
-  /** To whoever has the batch then. A dead coordinator hears nothing, but the news stay for the one that takes over. */
-  #next(open: OpenBatch): void {
-    const { receiver } = open;
-    if (receiver.coordinator.isAlive)
-      this.#world.after(0, receiver.coordinator, () => open.unheard.shift()?.(receiver));
+  /** On no one's time, where workers outlive their coordinator: a dead one takes no news, but the news stay. */
+  #onArrival(open: OpenBatch, ms: number, run: () => void): void {
+    this.#world.after(ms, this.#options.areThreads ? open.receiver.coordinator : null, run);
+  }
+
+  #whereAlive({ receiver: { coordinator } }: OpenBatch, run: () => void): boolean {
+    if (coordinator.isAlive) this.#world.after(0, coordinator, run);
+    return coordinator.isAlive;
+  }
+
+  /** To whoever has the batch then. */
+  #hear(open: OpenBatch): void {
+    while (open.news[0]?.isHere) open.news.shift()!.tell(open.receiver);
   }
 
   #start(open: OpenBatch, own: Set<OpenBatch>): void {
