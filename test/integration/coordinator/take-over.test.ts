@@ -52,10 +52,10 @@ async function takeOver({ hearsReport, storeOver }: TakenOver) {
       ...{ host: 'a.example', startAt: Date.now(), endAt: Date.now() + 1_000 },
       ...{ gapMs: 0, jitter: 0, parallel: 1 },
     };
-    const handover = {
+    const handover: Handover = {
       ...{ epoch: 'e', needs: 'http', permits: [permit], robots: [] },
       tasks: tasks.map((task) => ({ id: task.id, permit: 0 })),
-    } as unknown as Handover;
+    };
     await store.frontier.noteSent(id, { replyTo: 'the one before', handover });
     const key = `${archiveKeyOf(job, id)}-0.warc.gz`;
     await blobs.put(key, Buffer.alloc(100));
