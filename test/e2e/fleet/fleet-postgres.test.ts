@@ -47,7 +47,8 @@ test('a network that is cut or falls silent under a crawl costs time and nothing
   const run = startSeine(args);
   onTestFinished(async () => void (await run.killTree()));
   for (const [at, fault] of [
-    [100, () => proxy.cut(2_000)],
+    // So long that, whenever a statement is tried again, once is after the second that passes without a word.
+    [100, () => proxy.cut(3_500)],
     [200, () => proxy.freeze(3_000)],
   ] as const) {
     await linked.requests(at);
