@@ -124,9 +124,9 @@ export function TimeCharts({ job }: { job: JobNow }) {
   );
 }
 
-/** A curve needs two measurements: a job that ended within seconds has one. */
+/** A curve needs two measurements: a job that ended within seconds has one, and one whose hosts never answered no latency. */
 function NoCurve({ job }: { job: JobNow }) {
-  return <Empty title={job.live ? 'No measurements yet' : 'The job ended too soon for a curve'} />;
+  return <Empty title={job.live ? 'No measurements yet' : 'Too few measurements for a curve'} />;
 }
 
 function SpanChoice() {

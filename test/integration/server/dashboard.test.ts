@@ -217,7 +217,7 @@ describe('views', () => {
     ['/jobs/job_1/hosts', 'a.example'],
     ['/jobs/job_1/cost', 'Spent'],
     ['/jobs/job_2', '50.0k'],
-    ['/jobs/job_2', 'The job ended too soon for a curve'],
+    ['/jobs/job_2', 'Too few measurements for a curve'],
     ['/jobs/job_2/tasks', '50 shown'],
     ['/jobs/job_2/tasks?q=page/49999', 'h49.example'],
     ['/jobs/job_2/dead', 'Retry all'],
